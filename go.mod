@@ -1,15 +1,18 @@
 module github.com/nm-azure-dispatch/nm-azure-dispatch
 
-go 1.26
+go 1.26.0
 
 require (
-	github.com/Wifx/gonetworkmanager/v2 v2.2.0 // indirect
-	github.com/godbus/dbus/v5 v5.2.4 // indirect
-	github.com/google/go-cmp v0.7.0 // indirect
-	github.com/google/renameio/v2 v2.0.2 // indirect
-	github.com/miekg/dns v1.1.73 // indirect
-	github.com/rogpeppe/go-internal v1.16.0 // indirect
-	github.com/systemd/slog-journal v0.1.2 // indirect
+	github.com/godbus/dbus/v5 v5.2.4
+	github.com/miekg/dns v1.1.73
+)
+
+require (
+	github.com/Wifx/gonetworkmanager/v2 v2.2.0
+	github.com/google/go-cmp v0.7.0
+	github.com/google/renameio/v2 v2.0.2
+	github.com/rogpeppe/go-internal v1.16.0
+	github.com/systemd/slog-journal v0.1.2
 	golang.org/x/net v0.57.0 // indirect
-	golang.org/x/sys v0.50.0 // indirect
+	golang.org/x/sys v0.50.0
 )

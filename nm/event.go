@@ -1,0 +1,98 @@
+package nm
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Action is what happened, as NetworkManager-dispatcher(8) spells it.
+type Action string
+
+// The actions that can mean a new lease or the end of one. All others
+// (pre-up, hostname, connectivity-change, dns-change, vpn-up, ... and whatever
+// a later NetworkManager adds) are valid and mean nothing to this package.
+const (
+	Up          Action = "up"
+	DHCP4Change Action = "dhcp4-change"
+	Reapply     Action = "reapply" // since NetworkManager 1.42
+	Down        Action = "down"
+)
+
+// Variables of the dispatcher's environment, NetworkManager-dispatcher(8).
+const (
+	envExternal = "CONNECTION_EXTERNAL=1"
+	envDHCP4    = "DHCP4_"
+)
+
+// maxInterfaceName is IFNAMSIZ less the closing NUL, netdevice(7).
+const maxInterfaceName = 15
+
+// Event is one call of the dispatcher.
+type Event struct {
+	// Interface is the name of the IP interface; "none" or "" for actions
+	// that belong to no device.
+	Interface string
+	Action    Action
+	// External says that NetworkManager did not configure the device but
+	// found it configured (CONNECTION_EXTERNAL=1).
+	External bool
+	// DHCP4 says that the environment has lease variables (DHCP4_*).
+	// NetworkManager sets them only for an activated device, so their absence
+	// proves nothing on a first dhcp4-change or on down.
+	DHCP4 bool
+}
+
+// ParseEvent reads the two arguments that nm-dispatcher gives to a script and
+// its environment ("NAME=value" strings). It fails unless there are exactly an
+// interface and a non-empty action, or if an action of a device names an
+// interface that cannot exist.
+func ParseEvent(args, env []string) (Event, error) {
+	if len(args) != 2 {
+		return Event{}, fmt.Errorf("nm: event: %d arguments, want 2: INTERFACE ACTION", len(args))
+	}
+	ev := Event{Interface: args[0], Action: Action(args[1])}
+	if ev.Action == "" {
+		return Event{}, errors.New("nm: event: the action is empty, want one of NetworkManager-dispatcher(8)")
+	}
+	if !ev.Concerns() {
+		return ev, nil
+	}
+	if err := CheckInterface(ev.Interface); err != nil {
+		return Event{}, err
+	}
+	for _, kv := range env {
+		ev.External = ev.External || kv == envExternal
+		ev.DHCP4 = ev.DHCP4 || strings.HasPrefix(kv, envDHCP4)
+	}
+	return ev, nil
+}
+
+// Concerns reports whether the event can mean a new lease or the end of one.
+func (e Event) Concerns() bool {
+	switch e.Action {
+	case Up, DHCP4Change, Reapply, Down:
+		return true
+	}
+	return false
+}
+
+// CheckInterface tells what is wrong with the name of a network interface. The
+// rules are the kernel's: 1 to 15 bytes, no slash, colon or white space, not
+// "." or "..".
+func CheckInterface(name string) error {
+	reason := ""
+	switch {
+	case name == "":
+		reason = "it is empty"
+	case len(name) > maxInterfaceName:
+		reason = fmt.Sprintf("it is %d bytes long, the limit is %d", len(name), maxInterfaceName)
+	case name == "." || name == "..":
+		reason = "it names a directory"
+	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '/' || r == ':' }):
+		reason = "it holds a slash, a colon, white space or a control character"
+	default:
+		return nil
+	}
+	return fmt.Errorf("nm: interface %.40q is not a name that an interface can have: %s; see ip link", name, reason)
+}

@@ -1,0 +1,59 @@
+package nm
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// Keys of an entry of DnsManager.Configuration.
+const (
+	keyWishInterface   = "interface"
+	keyWishNameservers = "nameservers"
+	keyWishDomains     = "domains"
+)
+
+// Wish is what NetworkManager wants a link to have, whoever gives it to the
+// resolver. It honours ipv4.ignore-auto-dns, ipv4.dns, global-dns and the
+// like, and is the same in every DNS mode.
+type Wish struct {
+	// Nameservers of both address families, each in NetworkManager's order.
+	Nameservers []netip.Addr
+	// Domains are search domains, without repeats.
+	Domains []string
+	// Other holds servers that are no plain addresses (DNS over TLS with a
+	// name, another port), as NetworkManager spells them.
+	Other []string
+}
+
+// Empty reports whether NetworkManager wants no nameserver at all.
+func (w Wish) Empty() bool { return len(w.Nameservers) == 0 && len(w.Other) == 0 }
+
+// ParseWish collects the entries of DnsManager.Configuration for one
+// interface: NetworkManager makes one for each address family, none for a
+// family without servers, and entries without an interface for global-dns,
+// which replace all others.
+func ParseWish(configuration []map[string]any, iface string) Wish {
+	var w Wish
+	for _, entry := range configuration {
+		if name, _ := entry[keyWishInterface].(string); name != iface {
+			continue
+		}
+		servers, _ := entry[keyWishNameservers].([]string)
+		for _, s := range servers {
+			a, err := netip.ParseAddr(s)
+			switch {
+			case err != nil:
+				w.Other = append(w.Other, s)
+			case !slices.Contains(w.Nameservers, a.WithZone("").Unmap()):
+				w.Nameservers = append(w.Nameservers, a.WithZone("").Unmap())
+			}
+		}
+		names, _ := entry[keyWishDomains].([]string)
+		for _, d := range names {
+			if !slices.Contains(w.Domains, d) {
+				w.Domains = append(w.Domains, d)
+			}
+		}
+	}
+	return w
+}

@@ -1,0 +1,155 @@
+package resolv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// Names on the bus, org.freedesktop.resolve1(5).
+const (
+	busName         = "org.freedesktop.resolve1"
+	managerPath     = "/org/freedesktop/resolve1"
+	manager         = "org.freedesktop.resolve1.Manager"
+	setLinkDNS      = manager + ".SetLinkDNS"
+	setLinkDomains  = manager + ".SetLinkDomains"
+	flushCaches     = manager + ".FlushCaches"
+	propertiesAll   = "org.freedesktop.DBus.Properties.GetAll"
+	familyIPv4      = 2  // AF_INET
+	familyIPv6      = 10 // AF_INET6
+	maxLinkServers  = 256
+	maxLinkDomains  = 256 // both: more is refused by resolved with E2BIG
+	defaultCallFlag = 0   // resolved is started by the bus if it is enabled and not running
+)
+
+// Manager talks to systemd-resolved over one bus connection. Every method
+// returns when its context ends.
+type Manager struct {
+	obj dbus.BusObject
+}
+
+// NewManager returns a Manager on a connected system bus.
+func NewManager(conn *dbus.Conn) *Manager {
+	return &Manager{obj: conn.Object(busName, managerPath)}
+}
+
+// State reads what resolved holds for the link and for all, in one round trip.
+// A link that resolved does not know has no servers: only setting tells.
+func (m *Manager) State(ctx context.Context, ifindex int) (State, error) {
+	var props map[string]dbus.Variant
+	if err := m.obj.CallWithContext(ctx, propertiesAll, defaultCallFlag, manager).Store(&props); err != nil {
+		return State{}, wrap("read", ifindex, err)
+	}
+	s, err := parseState(props, ifindex)
+	if err != nil {
+		return State{}, fmt.Errorf("resolv: read: %w", err)
+	}
+	return s, nil
+}
+
+// SetNameservers replaces the link's nameservers; none clears them. resolved
+// refuses the whole list for one bad address (0.0.0.0, ::, its own stub) and
+// keeps the old one then.
+func (m *Manager) SetNameservers(ctx context.Context, ifindex int, servers []netip.Addr) error {
+	if len(servers) > maxLinkServers {
+		return fmt.Errorf("resolv: %d nameservers for link %d, the limit is %d", len(servers), ifindex, maxLinkServers)
+	}
+	type address struct {
+		Family int32
+		Addr   []byte
+	}
+	list := make([]address, len(servers))
+	for i, a := range servers {
+		list[i] = address{Family: familyIPv4, Addr: a.AsSlice()}
+		if a.Is6() {
+			list[i].Family = familyIPv6
+		}
+	}
+	err := m.obj.CallWithContext(ctx, setLinkDNS, defaultCallFlag, int32(ifindex), list).Err
+	return wrap("set nameservers", ifindex, err)
+}
+
+// SetDomains replaces the link's domains by these search domains; none clears
+// them.
+func (m *Manager) SetDomains(ctx context.Context, ifindex int, names []string) error {
+	if len(names) > maxLinkDomains {
+		return fmt.Errorf("resolv: %d domains for link %d, the limit is %d", len(names), ifindex, maxLinkDomains)
+	}
+	type entry struct {
+		Name      string
+		RouteOnly bool
+	}
+	list := make([]entry, len(names))
+	for i, n := range names {
+		list[i] = entry{Name: n}
+	}
+	err := m.obj.CallWithContext(ctx, setLinkDomains, defaultCallFlag, int32(ifindex), list).Err
+	return wrap("set domains", ifindex, err)
+}
+
+// FlushCaches makes resolved forget negative answers from before a change.
+func (m *Manager) FlushCaches(ctx context.Context) error {
+	if err := m.obj.CallWithContext(ctx, flushCaches, defaultCallFlag).Err; err != nil {
+		return fmt.Errorf("resolv: flush caches: %w", err)
+	}
+	return nil
+}
+
+// The failures that a caller branches on.
+var (
+	// ErrNotRunning says that resolved is absent, disabled, masked or cannot
+	// be started.
+	ErrNotRunning = errors.New("systemd-resolved is not available")
+	// ErrLinkBusy says that systemd-networkd owns the link, or that it is the
+	// loopback device.
+	ErrLinkBusy = errors.New("systemd-networkd owns the link")
+	// ErrNoSuchLink says that resolved does not know the link, or not yet.
+	ErrNoSuchLink = errors.New("systemd-resolved does not know the link")
+)
+
+// sentinel maps the names of D-Bus errors. Which one stands for a resolved
+// that is not there depends on the bus (dbus-daemon or dbus-broker) and on how
+// it is missing.
+func sentinel(name string) error {
+	switch name {
+	case "org.freedesktop.DBus.Error.ServiceUnknown", // no service file
+		"org.freedesktop.DBus.Error.NameHasNoOwner",    // dbus-broker: disabled, masked, failed
+		"org.freedesktop.systemd1.NoSuchUnit",          // dbus-daemon: disabled
+		"org.freedesktop.systemd1.UnitMasked",          // dbus-daemon: masked
+		"org.freedesktop.DBus.Error.FileExists",        // dbus-daemon 1.14: masked
+		"org.freedesktop.systemd1.ShuttingDown",        // the machine goes down
+		"org.freedesktop.DBus.Error.Spawn.ChildExited", // no systemd: the service file says /bin/false
+		"org.freedesktop.DBus.Error.Spawn.ChildSignaled",
+		"org.freedesktop.DBus.Error.Spawn.ExecFailed",
+		"org.freedesktop.DBus.Error.Spawn.Failed",
+		"org.freedesktop.DBus.Error.Spawn.FileInvalid",
+		"org.freedesktop.DBus.Error.Spawn.ServiceNotFound",
+		"org.freedesktop.DBus.Error.Spawn.ServiceNotValid",
+		"org.freedesktop.DBus.Error.Spawn.PermissionsInvalid",
+		"org.freedesktop.DBus.Error.Spawn.ForkFailed",
+		"org.freedesktop.DBus.Error.Spawn.SetupFailed",
+		"org.freedesktop.DBus.Error.Spawn.ConfigInvalid":
+		return ErrNotRunning
+	case "org.freedesktop.resolve1.LinkBusy":
+		return ErrLinkBusy
+	case "org.freedesktop.resolve1.NoSuchLink", "org.freedesktop.DBus.Error.UnknownObject":
+		return ErrNoSuchLink
+	}
+	return nil
+}
+
+func wrap(what string, ifindex int, err error) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[dbus.Error](err); ok {
+		if s := sentinel(e.Name); s != nil {
+			return fmt.Errorf("resolv: %s of link %d: %w (%s)", what, ifindex, s, e.Name)
+		}
+		return fmt.Errorf("resolv: %s of link %d: %w (%s)", what, ifindex, err, e.Name)
+	}
+	return fmt.Errorf("resolv: %s of link %d: %w", what, ifindex, err)
+}

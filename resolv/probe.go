@@ -1,0 +1,69 @@
+package resolv
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+const (
+	probeTimeout = 2 * time.Second // for one question, over UDP and TCP together
+	probeUDPSize = 1232            // what passes everywhere without fragments, dnsflagday.net/2020
+	dnsPort      = "53"
+)
+
+// Answer is what a nameserver said to one question.
+type Answer struct {
+	Server    netip.Addr
+	Rcode     int           // DNS response code, RFC 1035 section 4.1.1; any code is an answer
+	RTT       time.Duration // of the exchange that counted
+	Truncated bool          // the UDP answer was cut, the one over TCP counts
+	EDNS      bool          // the server speaks EDNS0
+}
+
+// Probe asks a nameserver for the root's NS records, which any resolver can
+// answer, once: over UDP with EDNS0, and over TCP if that answer is cut. It
+// takes 2 s at the most. A server that refuses the question has answered.
+func Probe(ctx context.Context, server netip.Addr) (Answer, error) {
+	return Ask(ctx, server, ".", dns.TypeNS)
+}
+
+// Ask puts one question to a nameserver in the way that Probe does. The name
+// need not end in a dot; qtype is a DNS RR type.
+func Ask(ctx context.Context, server netip.Addr, name string, qtype uint16) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	q := new(dns.Msg).SetQuestion(dns.Fqdn(name), qtype)
+	q.SetEdns0(probeUDPSize, false)
+	a := Answer{Server: server}
+	reply, rtt, err := exchange(ctx, "udp", q, server)
+	if err == nil && reply.Truncated {
+		a.Truncated = true
+		reply, rtt, err = exchange(ctx, "tcp", q, server)
+	}
+	if err != nil {
+		return a, fmt.Errorf("resolv: nameserver %s: %w", server, err)
+	}
+	a.Rcode, a.RTT, a.EDNS = reply.Rcode, rtt, reply.IsEdns0() != nil
+	return a, nil
+}
+
+// exchange bounds the whole by the context: the library takes only its
+// deadline, and that anew for dialling and for reading.
+func exchange(ctx context.Context, network string, q *dns.Msg, server netip.Addr) (*dns.Msg, time.Duration, error) {
+	client := &dns.Client{Net: network, UDPSize: probeUDPSize}
+	deadline, _ := ctx.Deadline()
+	client.Timeout = time.Until(deadline)
+	conn, err := client.DialContext(ctx, net.JoinHostPort(server.String(), dnsPort))
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = conn.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	return client.ExchangeWithConnContext(ctx, q, conn)
+}

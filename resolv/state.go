@@ -1,0 +1,125 @@
+package resolv
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// Server is a nameserver as resolved holds it.
+type Server struct {
+	Addr netip.Addr
+	Port uint16 // 0: the protocol's own
+	Name string // the name that its certificate must have; "" for none
+}
+
+// Domain is a search domain, or one that only routes queries.
+type Domain struct {
+	Name      string // without the closing dot; "." is the root
+	RouteOnly bool
+}
+
+// State is what resolved holds for one link and for all.
+type State struct {
+	Global      []Server // servers that belong to no link (DNS= in resolved.conf, a foreign resolv.conf)
+	Nameservers []Server // servers of the link, in resolved's order
+	Domains     []Domain // domains of the link
+}
+
+// Holds reports whether the link has exactly these plain servers, in any order:
+// resolved keeps the old order when the same set is set again.
+func (s State) Holds(want []netip.Addr) bool {
+	return len(s.Nameservers) == len(want) && s.Has(want)
+}
+
+// Has reports whether every address in want is a server of the link.
+func (s State) Has(want []netip.Addr) bool {
+	for _, a := range want {
+		if !slices.Contains(s.Nameservers, Server{Addr: a}) {
+			return false
+		}
+	}
+	return true
+}
+
+// HoldsDomains reports whether the link has exactly these search domains.
+func (s State) HoldsDomains(want []string) bool {
+	if len(s.Domains) != len(want) {
+		return false
+	}
+	for _, d := range want {
+		if !slices.Contains(s.Domains, Domain{Name: strings.TrimSuffix(d, ".")}) {
+			return false
+		}
+	}
+	return true
+}
+
+// Elements of the Manager's properties DNSEx a(iiayqs), DNS a(iiay) and
+// Domains a(isb). Interface index 0 stands for all links.
+type (
+	serverEx struct {
+		Ifindex int32
+		Family  int32
+		Addr    []byte
+		Port    uint16
+		Name    string
+	}
+	server struct {
+		Ifindex int32
+		Family  int32
+		Addr    []byte
+	}
+	domain struct {
+		Ifindex   int32
+		Name      string
+		RouteOnly bool
+	}
+)
+
+// parseState picks one link's part out of the Manager's properties. DNSEx
+// exists since systemd 246; before that DNS has to do.
+func parseState(props map[string]dbus.Variant, ifindex int) (State, error) {
+	var servers []serverEx
+	if v, ok := props["DNSEx"]; ok {
+		if err := dbus.Store([]any{v.Value()}, &servers); err != nil {
+			return State{}, fmt.Errorf("property DNSEx: %w", err)
+		}
+	} else {
+		var plain []server
+		if err := dbus.Store([]any{props["DNS"].Value()}, &plain); err != nil {
+			return State{}, fmt.Errorf("property DNS: %w", err)
+		}
+		for _, p := range plain {
+			servers = append(servers, serverEx{Ifindex: p.Ifindex, Family: p.Family, Addr: p.Addr})
+		}
+	}
+	var domains []domain
+	if err := dbus.Store([]any{props["Domains"].Value()}, &domains); err != nil {
+		return State{}, fmt.Errorf("property Domains: %w", err)
+	}
+
+	var s State
+	for _, e := range servers {
+		addr, ok := netip.AddrFromSlice(e.Addr)
+		if !ok {
+			continue
+		}
+		srv := Server{Addr: addr, Port: e.Port, Name: e.Name}
+		switch int(e.Ifindex) {
+		case 0:
+			s.Global = append(s.Global, srv)
+		case ifindex:
+			s.Nameservers = append(s.Nameservers, srv)
+		}
+	}
+	for _, d := range domains {
+		if int(d.Ifindex) == ifindex {
+			s.Domains = append(s.Domains, Domain{Name: d.Name, RouteOnly: d.RouteOnly})
+		}
+	}
+	return s, nil
+}
