@@ -8,6 +8,11 @@ require (
 )
 
 require (
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
+	golang.org/x/text v0.40.0 // indirect
+)
+
+require (
 	github.com/Wifx/gonetworkmanager/v2 v2.2.0
 	github.com/google/go-cmp v0.7.0
 	github.com/google/renameio/v2 v2.0.2
