@@ -1,0 +1,149 @@
+// Package journal writes entries to journald in its native protocol, or as
+// plain text where journald is not there, and never holds the program up.
+package journal
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	slogjournal "github.com/systemd/slog-journal"
+)
+
+// Identifier is SYSLOG_IDENTIFIER of every entry: journalctl -t.
+const Identifier = "nm-azure-dispatch"
+
+// Fields of an entry, systemd.journal-fields(7). All others get the prefix.
+const (
+	fieldMessageID  = "MESSAGE_ID"
+	fieldIdentifier = "SYSLOG_IDENTIFIER"
+	fieldPrefix     = "NM_AZURE_"
+)
+
+// socketPath is where journald listens. slog-journal has it built in and takes
+// a socket that is not there for success, so it is looked at here.
+const socketPath = "/run/systemd/journal/socket"
+
+const (
+	// queueLength bounds what waits for journald; what comes beyond is dropped.
+	queueLength = 64
+	// maxText bounds the text of one entry's MESSAGE, in bytes.
+	maxText = 2048
+)
+
+// Journal takes entries. The zero value is not usable; see New.
+type Journal struct {
+	queue chan slog.Record
+	done  chan struct{}
+}
+
+// New returns a Journal. argv0 is os.Args[0]: slog-journal takes its base name
+// for SYSLOG_IDENTIFIER, which is wrong under another name in dispatcher.d.
+// Text goes to stderr where journald is not there.
+//
+// A write to a full journald blocks for good, so entries go through one
+// goroutine and a queue that drops what does not fit. Nothing is opened before
+// the first entry.
+func New(argv0 string, stderr io.Writer) *Journal {
+	j := &Journal{queue: make(chan slog.Record, queueLength), done: make(chan struct{})}
+	go func() {
+		defer close(j.done)
+		var h slog.Handler
+		for r := range j.queue {
+			if h == nil {
+				h = open(argv0, stderr)
+			}
+			if err := h.Handle(context.Background(), r); err != nil {
+				h = text{stderr}
+				_ = h.Handle(context.Background(), r)
+			}
+		}
+	}()
+	return j
+}
+
+func open(argv0 string, stderr io.Writer) slog.Handler {
+	if _, err := os.Stat(socketPath); err != nil {
+		return text{stderr}
+	}
+	h, err := slogjournal.NewHandler(&slogjournal.Options{
+		Level: slog.LevelDebug,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key != fieldMessageID && a.Key != fieldIdentifier {
+				a.Key = fieldPrefix + strings.ToUpper(a.Key)
+			}
+			return a
+		},
+	})
+	if err != nil {
+		return text{stderr}
+	}
+	if filepath.Base(argv0) != Identifier {
+		return h.WithAttrs([]slog.Attr{slog.String(fieldIdentifier, Identifier)})
+	}
+	return h
+}
+
+// Log queues an entry. Keys are lower case ("last_error" becomes
+// NM_AZURE_LAST_ERROR). An attribute with an empty value is left out. MESSAGE
+// is the kind's message and the attributes behind it, so that it can be read
+// without the fields. It never blocks and must not be called after Close.
+func (j *Journal) Log(k Kind, attrs ...slog.Attr) {
+	var msg strings.Builder
+	msg.WriteString(k.Message)
+	sep := ": "
+	kept := attrs[:0:0]
+	for _, a := range attrs {
+		v := a.Value.String()
+		if v == "" {
+			continue
+		}
+		kept = append(kept, a)
+		if strings.ContainsAny(v, " \t\n\"=") {
+			v = fmt.Sprintf("%q", v)
+		}
+		fmt.Fprintf(&msg, "%s%s=%s", sep, a.Key, v)
+		sep = " "
+	}
+	text := msg.String()
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + "..."
+	}
+	r := slog.NewRecord(time.Time{}, k.Level, text, 0)
+	r.AddAttrs(slog.String(fieldMessageID, k.ID))
+	r.AddAttrs(kept...)
+	select {
+	case j.queue <- r:
+	default:
+	}
+}
+
+// Close waits until the queue is written, or for the given time.
+func (j *Journal) Close(limit time.Duration) {
+	close(j.queue)
+	select {
+	case <-j.done:
+	case <-time.After(limit):
+	}
+}
+
+// text writes entries as lines, for where there is no journald.
+type text struct{ w io.Writer }
+
+func (t text) Enabled(context.Context, slog.Level) bool { return true }
+
+func (t text) Handle(_ context.Context, r slog.Record) error {
+	if r.Level < slog.LevelInfo {
+		return nil
+	}
+	_, err := fmt.Fprintf(t.w, "%s: %s\n", Identifier, r.Message)
+	return err
+}
+
+func (t text) WithAttrs([]slog.Attr) slog.Handler { return t }
+func (t text) WithGroup(string) slog.Handler      { return t }

@@ -1,0 +1,81 @@
+package journal
+
+import "log/slog"
+
+// Kind is a kind of journal entry. Code, catalog and docs/operations.md share
+// this table.
+type Kind struct {
+	Name    string     // for people, in docs/operations.md
+	ID      string     // MESSAGE_ID, 128 bits in hex; never changes
+	Level   slog.Level // the entry's priority
+	Message string     // what MESSAGE begins with
+}
+
+// The kinds of entries.
+var (
+	CheckedIn = Kind{
+		"checked-in", "b5fa116840004455b4b4a0acc0fb3581", slog.LevelInfo,
+		"checked in with the WireServer: Azure knows that this VM is ready",
+	}
+	AttemptFailed = Kind{
+		"attempt-failed", "ce9d17f7bf9748be916e8410304f63d2", slog.LevelWarn,
+		"an attempt to check in failed, trying on",
+	}
+	HandedOver = Kind{
+		"handed-over", "d99042b6c809471a99e2e9c4b3171cd8", slog.LevelWarn,
+		"not checked in yet, nm-azure-checkin.service goes on trying",
+	}
+	GivenUp = Kind{
+		"given-up", "61f98c80bb3d40e3bbd2c09b126ab150", slog.LevelError,
+		"not checked in, and given up",
+	}
+	Option245Unusable = Kind{
+		"option-245-unusable", "14cf100574964b0c910aeb4a2741aa04", slog.LevelWarn,
+		"no usable WireServer address in the lease, taking the constant",
+	}
+	FailureReported = Kind{
+		"failure-reported", "676406d31f014054bdc2055588c5c6dd", slog.LevelError,
+		"reported to Azure that provisioning failed",
+	}
+	NameserversPushed = Kind{
+		"nameservers-pushed", "04e601449e4149edbdc4e25902d3122b", slog.LevelInfo,
+		"gave the lease's nameservers to systemd-resolved",
+	}
+	NameserversUndone = Kind{
+		"nameservers-undone", "b0142e49dadc4ae8800e6ab792dfbb12", slog.LevelInfo,
+		"took back the nameservers given to systemd-resolved",
+	}
+	NameserversLeft = Kind{
+		"nameservers-left", "ecb4c94f404e4850a68c988ae086f16d", slog.LevelInfo,
+		"left the link's nameservers alone",
+	}
+	NameserversFailed = Kind{
+		"nameservers-failed", "e283c7f7295f4657808ab1ca9e7ca907", slog.LevelError,
+		"could not see to the link's nameservers",
+	}
+	NameserverSilent = Kind{
+		"nameserver-silent", "328965b2fbc443b688f60d0f8c4d12ad", slog.LevelWarn,
+		"a nameserver does not answer",
+	}
+	ResolvedUnavailable = Kind{
+		"resolved-unavailable", "7faf76eaf3554860ae5b8a0f30511417", slog.LevelInfo,
+		"systemd-resolved is not available, the nameservers are NetworkManager's alone",
+	}
+	RecordFailed = Kind{
+		"record-failed", "68e87c2e32db4836b02fe5017c080cb3", slog.LevelWarn,
+		"cannot keep a record",
+	}
+	LockHeld = Kind{
+		"lock-held", "6da6e86046624a4fa4b4d50d197b4479", slog.LevelDebug,
+		"another run has the check-in in hand",
+	}
+)
+
+// Kinds returns all kinds, in the order of the documentation.
+func Kinds() []Kind {
+	return []Kind{
+		CheckedIn, AttemptFailed, HandedOver, GivenUp, Option245Unusable, FailureReported,
+		NameserversPushed, NameserversUndone, NameserversLeft, NameserversFailed,
+		NameserverSilent, ResolvedUnavailable, RecordFailed, LockHeld,
+	}
+}

@@ -1,0 +1,73 @@
+// Package link reads what the kernel says about network interfaces and routes
+// from /sys and /proc, without opening a socket.
+package link
+
+import (
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+)
+
+// Paths are relative to /; the formats are those of
+// Documentation/ABI/testing/sysfs-class-net and proc(5).
+const (
+	classNet  = "sys/class/net/"
+	routeFile = "proc/net/route"
+)
+
+// Flags of a route, linux/route.h.
+const (
+	routeUp     = 0x0001
+	routeReject = 0x0200
+)
+
+// Index returns the index of an interface.
+func Index(root fs.FS, iface string) (int, error) {
+	b, err := fs.ReadFile(root, classNet+iface+"/ifindex")
+	if err != nil {
+		return 0, fmt.Errorf("link: %w", err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil || n <= 0 {
+		return 0, fmt.Errorf("link: /%s%s/ifindex holds %.32q, want a positive number", classNet, iface, b)
+	}
+	return n, nil
+}
+
+// Slave reports whether the interface is part of a bond, a bridge or a VRF: the
+// lease is then its master's. Azure's accelerated networking makes such pairs.
+func Slave(root fs.FS, iface string) bool {
+	_, err := fs.Lstat(root, classNet+iface+"/master")
+	return err == nil
+}
+
+// DefaultRoutes returns the interfaces that have an IPv4 default route in the
+// main table, the most preferred first; none if the table cannot be read.
+func DefaultRoutes(root fs.FS) []string {
+	table, err := fs.ReadFile(root, routeFile)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	var metrics []uint64
+	for line := range strings.Lines(string(table)) {
+		// Iface Destination Gateway Flags RefCnt Use Metric Mask ...
+		f := strings.Fields(line)
+		if len(f) < 8 || f[1] != "00000000" || f[7] != "00000000" {
+			continue
+		}
+		flags, _ := strconv.ParseUint(f[3], 16, 32)
+		metric, _ := strconv.ParseUint(f[6], 10, 64)
+		if flags&routeUp == 0 || flags&routeReject != 0 {
+			continue
+		}
+		at := 0
+		for at < len(names) && metrics[at] <= metric {
+			at++
+		}
+		names = append(names[:at], append([]string{f[0]}, names[at:]...)...)
+		metrics = append(metrics[:at], append([]uint64{metric}, metrics[at:]...)...)
+	}
+	return names
+}

@@ -1,0 +1,69 @@
+package link_test
+
+import (
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/link"
+)
+
+func TestIndex(t *testing.T) {
+	root := fstest.MapFS{
+		"sys/class/net/eth0/ifindex": {Data: []byte("12\n")},
+		"sys/class/net/bad/ifindex":  {Data: []byte("x")},
+	}
+	if n, err := link.Index(root, "eth0"); n != 12 || err != nil {
+		t.Errorf("got %d, %v; want 12", n, err)
+	}
+	for _, name := range []string{"bad", "gone"} {
+		if n, err := link.Index(root, name); err == nil {
+			t.Errorf("%s: got %d, want an error", name, n)
+		}
+	}
+}
+
+func TestSlave(t *testing.T) {
+	root := fstest.MapFS{
+		"sys/class/net/eth0/ifindex": {Data: []byte("2\n")},
+		"sys/class/net/eth1/master":  {Data: []byte("a link to the master")},
+	}
+	if link.Slave(root, "eth0") || !link.Slave(root, "eth1") || link.Slave(root, "gone") {
+		t.Error("only eth1 has a master")
+	}
+}
+
+func TestDefaultRoutes(t *testing.T) {
+	const header = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
+	tests := []struct {
+		name, table string
+		want        []string
+	}{
+		{name: "no table"},
+		{name: "header only", table: header},
+		{name: "one", table: header +
+			"eth0\t00000000\t01004D0A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n" +
+			"eth0\t10813FA8\t01004D0A\t0007\t0\t0\t100\tFFFFFFFF\t0\t0\t0\n", want: []string{"eth0"}},
+		{name: "the lower metric goes first", table: header +
+			"eth1\t00000000\t01004D0A\t0003\t0\t0\t200\t00000000\t0\t0\t0\n" +
+			"eth0\t00000000\t01004D0A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n" +
+			"eth2\t00000000\t01004D0A\t0003\t0\t0\t150\t00000000\t0\t0\t0\n", want: []string{"eth0", "eth2", "eth1"}},
+		{name: "half of everything, unreachable, and down are none", table: header +
+			"tun0\t00000000\t00000000\t0003\t0\t0\t0\t00000080\t0\t0\t0\n" +
+			"*\t00000000\t00000000\t0201\t0\t0\t0\t00000000\t0\t0\t0\n" +
+			"eth0\t00000000\t00000000\t0002\t0\t0\t0\t00000000\t0\t0\t0\n" +
+			"eth0\t00000000\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			root := fstest.MapFS{}
+			if tt.table != "" {
+				root["proc/net/route"] = &fstest.MapFile{Data: []byte(tt.table)}
+			}
+			if diff := cmp.Diff(tt.want, link.DefaultRoutes(root)); diff != "" {
+				t.Errorf("interfaces (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,56 @@
+// Package sysbus opens the system bus within a deadline, and starts a unit over
+// it.
+package sysbus
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// Names on the bus, org.freedesktop.systemd1(5).
+const (
+	systemdName = "org.freedesktop.systemd1"
+	systemdPath = "/org/freedesktop/systemd1"
+	startUnit   = "org.freedesktop.systemd1.Manager.StartUnit"
+	// replaceJob replaces a queued job of the unit that is in conflict.
+	replaceJob = "replace"
+)
+
+// Connect returns the process-wide connection to the system bus, the one that
+// gonetworkmanager uses too, and closes it when ctx ends, which fails all calls
+// that are still waiting. It returns when limit ends even if the bus does not
+// answer: the library takes no context there.
+func Connect(ctx, limit context.Context) (*dbus.Conn, error) {
+	type result struct {
+		conn *dbus.Conn
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		conn, err := dbus.SystemBus()
+		done <- result{conn, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return nil, fmt.Errorf("system bus: %w", r.err)
+		}
+		context.AfterFunc(ctx, func() { _ = r.conn.Close() })
+		return r.conn, nil
+	case <-limit.Done():
+		return nil, fmt.Errorf("system bus: %w", context.Cause(limit))
+	}
+}
+
+// StartUnit asks systemd to start a unit and returns when the job is queued; it
+// does not wait for the unit.
+func StartUnit(ctx context.Context, conn *dbus.Conn, unit string) error {
+	var job dbus.ObjectPath
+	call := conn.Object(systemdName, systemdPath).CallWithContext(ctx, startUnit, 0, unit, replaceJob)
+	if err := call.Store(&job); err != nil {
+		return fmt.Errorf("start %s: %w", unit, err)
+	}
+	return nil
+}
