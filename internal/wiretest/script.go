@@ -1,0 +1,96 @@
+// Package wiretest is a WireServer that answers as a script says: well, late,
+// wrongly, or not at all.
+//
+// Without a script it does what is known of the real one: it serves a goal state,
+// accepts a health report for exactly that goal state, and refuses others as the
+// host does. A [Script] changes single answers. It can be written as JSON, so
+// that a server in another process, or in another network namespace, plays the
+// same faults as one in a test.
+//
+// The server works on connections, not on net/http's server, because most of its
+// faults are none that net/http would let a handler commit.
+package wiretest
+
+import "time"
+
+// Script says how a [Server] differs from a well-behaved one. The zero value
+// does not differ. Each endpoint has its own list of steps; a request that finds
+// its list used up is answered well.
+type Script struct {
+	// GoalStates are the ones the server has in turn; Step.Advance goes on to the
+	// next, the last one stays. None: DefaultGoalState.
+	GoalStates []GoalState `json:"goal_states,omitempty"`
+
+	GoalState    []Step `json:"goal_state,omitempty"`   // GET /machine/?comp=goalstate
+	Health       []Step `json:"health,omitempty"`       // POST /machine/?comp=health
+	Provisioning []Step `json:"provisioning,omitempty"` // POST /provisioning/health
+}
+
+// Step is the answer to one request, or to several. Fields that are not set
+// leave the answer as it would have been.
+type Step struct {
+	// Times is how many requests the step answers: 0 means one, and a negative
+	// number every one from then on.
+	Times int `json:"times,omitempty"`
+
+	Status int               `json:"status,omitempty"` // with another status than 2xx the body is empty if none is given
+	Header map[string]string `json:"header,omitempty"`
+	// Body replaces the body. $INCARNATION, $CONTAINER and $INSTANCE in it stand
+	// for the current goal state's values.
+	Body *string `json:"body,omitempty"`
+	// Advance has the goal state change once the answer was decided on.
+	Advance bool `json:"advance,omitempty"`
+
+	Delay         Duration `json:"delay,omitempty"`         // before the first byte
+	Trickle       Duration `json:"trickle,omitempty"`       // before each byte of the body
+	Informational []int    `json:"informational,omitempty"` // 1xx answers ahead of the real one
+	HTTP10        bool     `json:"http10,omitempty"`        // HTTP/1.0: no length, closed at the end
+	Chunked       bool     `json:"chunked,omitempty"`
+	BodyBytes     int      `json:"body_bytes,omitempty"`   // append filler up to this length
+	HeaderBytes   int      `json:"header_bytes,omitempty"` // add a header of this length
+	Withhold      int      `json:"withhold,omitempty"`     // close with so many bytes of the body unsent
+	CloseAfter    bool     `json:"close_after,omitempty"`  // close after the answer without having said so
+
+	// Instead of an answer, once the request has been read. The first one counts.
+	Hang  bool    `json:"hang,omitempty"`  // stay silent until the client goes away
+	Reset bool    `json:"reset,omitempty"` // RST
+	Close bool    `json:"close,omitempty"` // FIN
+	Raw   *string `json:"raw,omitempty"`   // these bytes, then FIN
+}
+
+// silent reports whether the step gives no HTTP answer.
+func (s Step) silent() bool {
+	return s.Hang || s.Reset || s.Close || s.Raw != nil
+}
+
+// take removes the step for the next request from the list; the zero Step if
+// there is none left.
+func take(steps *[]Step) Step {
+	if len(*steps) == 0 {
+		return Step{}
+	}
+	first := &(*steps)[0]
+	step := *first
+	if first.Times < 0 {
+		return step
+	}
+	if first.Times--; first.Times <= 0 {
+		*steps = (*steps)[1:]
+	}
+	return step
+}
+
+// Duration is a time.Duration that JSON spells like "1.5s".
+type Duration time.Duration
+
+// MarshalText spells d as time.Duration does.
+func (d Duration) MarshalText() ([]byte, error) {
+	return []byte(time.Duration(d).String()), nil
+}
+
+// UnmarshalText reads what time.ParseDuration reads.
+func (d *Duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	*d = Duration(parsed)
+	return err
+}

@@ -1,0 +1,34 @@
+package wire
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+)
+
+// What the tests, which are a package of their own, need of the inside.
+
+// SetPort makes r ask another port than 80: a server on loopback cannot have
+// that one.
+func (r *Reporter) SetPort(port uint16) { r.port = port }
+
+// SetDial replaces the network: there is none in a synctest bubble.
+func (r *Reporter) SetDial(dial func(ctx context.Context, device, address string) (net.Conn, error)) {
+	r.dial = dial
+}
+
+// Turn is turnOf.
+func Turn(n int) (provisioning, fallback, bound bool) {
+	t := turnOf(n)
+	return t.provisioning, t.fallback, t.bound
+}
+
+// Pause is pause.
+func Pause(failures int, elapsed time.Duration) time.Duration { return pause(failures, elapsed) }
+
+// Jitter is jitter.
+func Jitter(d time.Duration) time.Duration { return jitter(d) }
+
+// RetryAfter is retryAfter.
+func RetryAfter(header http.Header, now time.Time) time.Duration { return retryAfter(header, now) }

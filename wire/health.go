@@ -1,0 +1,108 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"strings"
+)
+
+// States and substates of a health report, as every agent spells them.
+const (
+	stateReady            = "Ready"
+	stateNotReady         = "NotReady"
+	subProvisioningFailed = "ProvisioningFailed"
+)
+
+// maxDescription bounds a description, in characters. The WireServer answers
+// 500 to more than 4096 bytes (Azure/WALinuxAgent#2017); 512 characters stay
+// below that however they are escaped. cloud-init cuts at the same length.
+const maxDescription = 512
+
+// Health is what is reported of this machine. Make it with [Ready] or
+// [ProvisioningFailed].
+type Health struct {
+	State       string // "Ready" or "NotReady"
+	SubStatus   string // "" if the state says it all
+	Description string // shown to whoever deploys the machine
+}
+
+// Ready says that the machine has come up.
+func Ready() Health {
+	return Health{State: stateReady}
+}
+
+// ProvisioningFailed says that the machine will not come up. Azure fails the
+// deployment at once and shows the description, which is cut to 512 characters;
+// bytes that are not UTF-8 are replaced.
+func ProvisioningFailed(description string) Health {
+	description = strings.ToValidUTF8(description, "\ufffd")
+	if runes := []rune(description); len(runes) > maxDescription {
+		description = string(runes[:maxDescription])
+	}
+	return Health{State: stateNotReady, SubStatus: subProvisioningFailed, Description: description}
+}
+
+// The parts of the XML report. The element around InstanceId is called Role
+// here, not RoleInstance as in the goal state.
+const (
+	healthHead = `<?xml version="1.0" encoding="utf-8"?>
+<Health xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xmlns:xsd="http://www.w3.org/2001/XMLSchema">
+  <GoalStateIncarnation>%s</GoalStateIncarnation>
+  <Container>
+    <ContainerId>%s</ContainerId>
+    <RoleInstanceList>
+      <Role>
+        <InstanceId>%s</InstanceId>
+        <Health>
+          <State>%s</State>
+`
+	healthDetails = `          <Details>
+            <SubStatus>%s</SubStatus>
+            <Description>%s</Description>
+          </Details>
+`
+	healthTail = `        </Health>
+      </Role>
+    </RoleInstanceList>
+  </Container>
+</Health>
+`
+)
+
+// XML returns the body of POST /machine/?comp=health: the report for exactly
+// this goal state.
+func (h Health) XML(gs GoalState) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, healthHead, escape(gs.Incarnation), escape(gs.ContainerID), escape(gs.InstanceID), escape(h.State))
+	if h.SubStatus != "" {
+		fmt.Fprintf(&b, healthDetails, escape(h.SubStatus), escape(h.Description))
+	}
+	b.WriteString(healthTail)
+	return b.Bytes()
+}
+
+// JSON returns the body of POST /provisioning/health, which names no goal state:
+// the server knows the machine by its connection.
+func (h Health) JSON() []byte {
+	type details struct {
+		SubStatus   string `json:"subStatus"`
+		Description string `json:"description"`
+	}
+	report := struct {
+		State   string   `json:"state"`
+		Details *details `json:"details,omitempty"`
+	}{State: h.State}
+	if h.SubStatus != "" {
+		report.Details = &details{h.SubStatus, h.Description}
+	}
+	body, _ := json.Marshal(report) // strings only: it cannot fail
+	return body
+}
+
+func escape(s string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(s)) // a strings.Builder takes everything
+	return b.String()
+}

@@ -1,0 +1,157 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// loop is one Report: which attempts are under way, and when the next is due.
+//
+// A request that hangs must not cost its whole 60 s when the server would answer
+// the next one in milliseconds; a server that takes 15 s for each answer must not
+// be asked anew for ever. So up to two attempts are under way:
+//
+//   - The newest is given patience, 3 s for each of its requests. When it runs
+//     out, the attempt becomes the older one, which is left alone until its
+//     requests' own limit, and a fresh attempt starts beside it.
+//   - When the newest runs out of patience beside an older one, it is cancelled,
+//     which is a failure like any other, and the patience of those after it
+//     doubles, up to 60 s. A failure of another kind sets it back to 3 s.
+//   - When the newest has failed, the next one starts after a pause, be there an
+//     older one or not. When the older one has failed, nothing starts.
+//
+// The first success ends it all. Three requests that hang cost 3 + 3 + 6 s and
+// two pauses.
+type loop struct {
+	r *Reporter
+	h Health
+
+	started  time.Time
+	heard    time.Time // when a server last answered, whatever it was; else started
+	attempts int       // started so far
+	failures int
+	last     error // the last failure
+
+	newest   *flight   // nil while a retry is due
+	older    *flight   // nil if the newest is alone
+	retryAt  time.Time // when the retry is due
+	patience time.Duration
+}
+
+func newLoop(r *Reporter, h Health) *loop {
+	now := time.Now()
+	return &loop{r: r, h: h, started: now, heard: now, retryAt: now, patience: firstPatience}
+}
+
+// run is the only one to touch the loop's fields.
+func (l *loop) run(ctx context.Context) (Outcome, error) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		timer.Reset(time.Until(l.due()))
+		var landed *flight
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+			landed = l.act(ctx)
+		case _, more := <-l.newest.next():
+			landed = l.hear(l.newest, more)
+		case _, more := <-l.older.next():
+			landed = l.hear(l.older, more)
+		}
+		if landed != nil && l.settle(landed) {
+			break
+		}
+	}
+	return l.end(ctx)
+}
+
+// due returns when the loop must act if it hears nothing.
+func (l *loop) due() time.Time {
+	if l.newest == nil {
+		return l.retryAt
+	}
+	return l.newest.asked.Add(l.newest.patience)
+}
+
+// act does what is due. It returns the attempt that it ended, if any.
+func (l *loop) act(ctx context.Context) *flight {
+	switch {
+	case l.newest == nil:
+		l.newest = l.r.launch(ctx, l.attempt(nil), l.h, l.patience)
+	case l.older == nil:
+		l.older = l.newest
+		l.newest = l.r.launch(ctx, l.attempt(l.older), l.h, l.patience)
+	default:
+		l.newest.stop(noAnswerError(l.newest.patience))
+		return l.newest
+	}
+	return nil
+}
+
+// hear takes note of an answer. It returns the attempt if that has ended.
+func (l *loop) hear(f *flight, more bool) *flight {
+	if !more {
+		return f
+	}
+	l.heard = time.Now()
+	f.asked = l.heard
+	return nil
+}
+
+// settle takes the result of an attempt that has ended, and reports whether it
+// is the success that ends the loop.
+func (l *loop) settle(f *flight) bool {
+	if f.Err == nil {
+		return true
+	}
+	l.failures++
+	l.last = f.Err
+	if l.r.OnAttempt != nil {
+		l.r.OnAttempt(f.Attempt)
+	}
+	if f == l.older {
+		l.older = nil
+		return false
+	}
+	l.newest = nil
+	wait := jitter(pause(l.failures, time.Since(l.started)))
+	if status, ok := errors.AsType[*StatusError](f.Err); ok {
+		wait = max(wait, status.RetryAfter)
+	}
+	l.retryAt = time.Now().Add(wait)
+	if _, ok := errors.AsType[noAnswerError](f.Err); ok {
+		l.patience = min(2*l.patience, maxPatience)
+	} else {
+		l.patience = firstPatience
+	}
+	return false
+}
+
+// end stops what is under way and makes Report's result. An attempt can have
+// got through although ctx has ended.
+func (l *loop) end(ctx context.Context) (Outcome, error) {
+	var won *flight
+	for _, f := range []*flight{l.older, l.newest} {
+		if f == nil {
+			continue
+		}
+		err := f.stop(noAnswerError(time.Since(f.asked)))
+		if err == nil {
+			won = f
+		} else if l.last == nil {
+			l.last = err
+		}
+	}
+	if won != nil {
+		return Outcome{Server: won.Server, Via: won.Via, Device: won.Device, GoalState: won.GoalState, Attempts: l.attempts}, nil
+	}
+	out := Outcome{Attempts: l.attempts}
+	if l.last == nil {
+		return out, fmt.Errorf("wire: %s not reported: %w", l.h.State, context.Cause(ctx))
+	}
+	return out, fmt.Errorf("wire: %s not reported in %s: %w; last failure: %w",
+		l.h.State, time.Since(l.started).Round(time.Millisecond), context.Cause(ctx), l.last)
+}
