@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/link"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
+)
+
+const (
+	// hardStop ends the process a second behind the budget: some dependencies
+	// take no context.
+	hardStop = dispatch.Budget + time.Second
+	// flushLimit is how long the end waits for journald.
+	flushLimit = time.Second
+)
+
+// hook does what an event of ours calls for, on a machine that is Azure.
+func hook(root fs.FS, ev nm.Event) int {
+	time.AfterFunc(hardStop, func() {
+		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: %s %s: not done after %v, stopped\n", ev.Interface, ev.Action, hardStop)
+		os.Exit(exitFailed)
+	})
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	j := journal.New(os.Args[0], os.Stderr)
+	defer j.Close(flushLimit)
+
+	id, err := boot.ID(root)
+	if err != nil {
+		j.Log(journal.RecordFailed, errAttr(err))
+	}
+	h := &dispatch.Hook{
+		Event:         ev,
+		CheckIn:       newCheckIn(root, id, j.Log),
+		Nameservers:   &dispatch.Nameservers{BootID: id, Records: stateDir, OwnAddrs: ownAddrs, Log: j.Log},
+		Connect:       connect,
+		Index:         func() (int, error) { return link.Index(root, ev.Interface) },
+		DefaultRoutes: func() []string { return link.DefaultRoutes(root) },
+		Log:           j.Log,
+	}
+	if err := h.Run(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: %s %s: %v\n", ev.Interface, ev.Action, err)
+		return exitFailed
+	}
+	return exitDone
+}

@@ -1,0 +1,62 @@
+// nm-azure-dispatch tells Azure that this VM is ready, and sees to it that
+// systemd-resolved has the nameservers of the DHCP lease.
+//
+// NetworkManager's dispatcher runs it, through a gate of a few lines of shell,
+// for every event of every device, on every platform. So main leaves before
+// anything is opened unless the event matters and the machine is Azure. The
+// commands for people and units are in one small file each.
+package main
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/azure"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/link"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
+)
+
+// Exit statuses are an interface.
+const (
+	exitDone   = 0 // done, nothing to do, or handed over
+	exitFailed = 1 // nm-dispatcher logs it
+	exitUsage  = 2
+)
+
+// stateDir holds the records.
+const stateDir boot.Dir = "/run/nm-azure-dispatch"
+
+// envAction repeats the action in a dispatcher script's environment,
+// NetworkManager-dispatcher(8).
+const envAction = "NM_DISPATCHER_ACTION"
+
+func main() {
+	args := os.Args[1:]
+	if len(args) == 3 && args[0] == "hook" {
+		os.Exit(event(args[1:]))
+	}
+	if len(args) == 2 && args[1] != "" && args[1] == os.Getenv(envAction) {
+		os.Exit(event(args))
+	}
+	os.Exit(command(args))
+}
+
+// event handles a call by nm-dispatcher.
+func event(args []string) int {
+	ev, err := nm.ParseEvent(args, os.Environ())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return exitUsage
+	}
+	root := os.DirFS("/")
+	if !ev.Concerns() || link.Slave(root, ev.Interface) {
+		return exitDone
+	}
+	if ok, _ := azure.Detect(root); !ok {
+		return exitDone
+	}
+	syscall.Umask(0o022) // the records are for all to read
+	return hook(root, ev)
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/netip"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/link"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/sysbus"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
+)
+
+// newCheckIn wires the check-in to the WireServer's client and the records.
+func newCheckIn(root fs.FS, bootID string, log dispatch.Log) *dispatch.CheckIn {
+	return &dispatch.CheckIn{
+		BootID:    bootID,
+		Records:   stateDir,
+		UserAgent: "nm-azure-dispatch/" + version,
+		Report: func(ctx context.Context, r *wire.Reporter, h wire.Health) (wire.Outcome, error) {
+			return r.Report(ctx, h)
+		},
+		DefaultDevice: func() string {
+			if names := link.DefaultRoutes(root); len(names) > 0 {
+				return names[0]
+			}
+			return ""
+		},
+		Log: log,
+	}
+}
+
+// connect opens the bus and wires both clients to that one connection.
+func connect(ctx, limit context.Context) (*dispatch.Bus, error) {
+	conn, err := sysbus.Connect(ctx, limit)
+	if err != nil {
+		return nil, err
+	}
+	client, manager := nm.NewClient(conn), resolv.NewManager(conn)
+	return &dispatch.Bus{
+		Device:         client.Device,
+		Wish:           client.Wish,
+		LinkState:      manager.State,
+		SetNameservers: manager.SetNameservers,
+		SetDomains:     manager.SetDomains,
+		FlushCaches:    manager.FlushCaches,
+		Probe:          resolv.Probe,
+		StartUnit: func(ctx context.Context, unit string) error {
+			return sysbus.StartUnit(ctx, conn, unit)
+		},
+	}, nil
+}
+
+// ownAddrs returns the addresses of all interfaces; none if the kernel does not
+// tell, and then resolved's own checks have to do.
+func ownAddrs() []netip.Addr {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	var out []netip.Addr
+	for _, a := range all {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			out = append(out, p.Addr())
+		}
+	}
+	return out
+}
+
+func errAttr(err error) slog.Attr { return slog.String("error", err.Error()) }

@@ -1,0 +1,417 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
+)
+
+const bootID = "11111111-2222-3333-4444-555555555555"
+
+// world is a machine: what the far ends say, and what was asked of them.
+type world struct {
+	dev        nm.Device
+	devErr     error
+	wish       nm.Wish
+	wishErr    error
+	resolved   resolv.State
+	resolveErr error // of every call to resolved
+	setErrs    []error
+	silent     []netip.Addr // nameservers that do not answer
+	connectErr error
+	unitErr    error
+	indexErr   error
+	route      bool
+	report     func(ctx context.Context, r *wire.Reporter) (wire.Outcome, error)
+
+	records boot.Dir
+	mu      sync.Mutex
+	did     []string // calls that change something, and what was logged
+}
+
+func (w *world) say(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.did = append(w.did, fmt.Sprintf(format, args...))
+}
+
+func (w *world) log(k journal.Kind, attrs ...slog.Attr) {
+	var s strings.Builder
+	for _, a := range attrs {
+		if a.Key != "after_boot_ms" && a.Value.String() != "" {
+			fmt.Fprintf(&s, " %s=%s", a.Key, a.Value)
+		}
+	}
+	w.say("log %s%s", k.Name, s.String())
+}
+
+// run handles one event and returns what was done, sorted: the two jobs have no
+// order.
+func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, error) {
+	t.Helper()
+	if w.records == "" {
+		w.records = boot.Dir(filepath.Join(t.TempDir(), "state"))
+	}
+	w.did = nil
+	ev, err := nm.ParseEvent([]string{"eth0", string(action)}, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reach := func(ctx context.Context, err error) error {
+		if errors.Is(err, errHang) {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		return err
+	}
+	bus := &dispatch.Bus{
+		Device: func(ctx context.Context, _ string) (nm.Device, error) { return w.dev, reach(ctx, w.devErr) },
+		Wish:   func(ctx context.Context, _ string) (nm.Wish, error) { return w.wish, reach(ctx, w.wishErr) },
+		LinkState: func(ctx context.Context, _ int) (resolv.State, error) {
+			return w.resolved, reach(ctx, w.resolveErr)
+		},
+		SetNameservers: func(_ context.Context, i int, s []netip.Addr) error {
+			w.say("set nameservers %d %v", i, s)
+			if len(w.setErrs) > 0 {
+				err := w.setErrs[0]
+				w.setErrs = w.setErrs[1:]
+				return err
+			}
+			w.resolved.Nameservers = nil
+			for _, a := range s {
+				w.resolved.Nameservers = append(w.resolved.Nameservers, resolv.Server{Addr: a})
+			}
+			return nil
+		},
+		SetDomains: func(_ context.Context, i int, d []string) error {
+			w.say("set domains %d %v", i, d)
+			w.resolved.Domains = nil
+			for _, n := range d {
+				w.resolved.Domains = append(w.resolved.Domains, resolv.Domain{Name: n})
+			}
+			return nil
+		},
+		FlushCaches: func(context.Context) error { w.say("flush"); return nil },
+		Probe: func(_ context.Context, a netip.Addr) (resolv.Answer, error) {
+			if slices.Contains(w.silent, a) {
+				return resolv.Answer{}, errors.New("no answer")
+			}
+			return resolv.Answer{}, nil
+		},
+		StartUnit: func(_ context.Context, unit string) error { w.say("start %s", unit); return w.unitErr },
+	}
+	h := &dispatch.Hook{
+		Event: ev,
+		CheckIn: &dispatch.CheckIn{
+			BootID: bootID, Records: w.records, Log: w.log,
+			Report: func(ctx context.Context, r *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
+				w.say("report to %s, fallback %s", r.Server, r.Fallback)
+				if w.report != nil {
+					return w.report(ctx, r)
+				}
+				return wire.Outcome{Server: r.Server, Via: wire.ViaHealth, GoalState: wire.GoalState{Incarnation: "7", ContainerID: "c", InstanceID: "i"}, Attempts: 1}, nil
+			},
+		},
+		Nameservers: &dispatch.Nameservers{BootID: bootID, Records: w.records, Log: w.log, OwnAddrs: func() []netip.Addr { return addrs("10.0.0.4") }},
+		Connect: func(_, limit context.Context) (*dispatch.Bus, error) {
+			w.say("connect")
+			if err := reach(limit, w.connectErr); err != nil {
+				return nil, err
+			}
+			return bus, nil
+		},
+		Index: func() (int, error) { return 2, w.indexErr },
+		DefaultRoutes: func() []string {
+			if w.route {
+				return []string{"eth0"}
+			}
+			return nil
+		},
+		Log: w.log,
+	}
+	err = h.Run(t.Context())
+	slices.Sort(w.did)
+	return w.did, err
+}
+
+// errHang stands for a far end that does not answer.
+var errHang = errors.New("hang")
+
+func azureLease() *nm.Lease {
+	return &nm.Lease{
+		Address: netip.MustParseAddr("10.0.0.4"), Nameservers: addrs("168.63.129.16 10.0.0.1"), Routers: addrs("10.0.0.1"),
+		WireServer: netip.MustParseAddr("100.64.0.7"),
+	}
+}
+
+// healthy is a machine whose NetworkManager pushes nothing to resolved.
+func healthy() *world {
+	return &world{
+		dev:   nm.Device{Interface: "eth0", Activated: true, Lease: azureLease()},
+		wish:  nm.Wish{Nameservers: addrs("168.63.129.16 10.0.0.1"), Domains: []string{"a.example"}},
+		route: true,
+	}
+}
+
+const (
+	lease        = "DHCP4_IP_ADDRESS=10.0.0.4"
+	logCheckedIn = "log checked-in wireserver=100.64.0.7 source=option-245 via=health interface=eth0 incarnation=7 attempts=1"
+	logPushed    = "log nameservers-pushed interface=eth0 nameservers=168.63.129.16 10.0.0.1 domains=a.example"
+	reported     = "report to 100.64.0.7, fallback 168.63.129.16"
+)
+
+var pushed = []string{"connect", "flush", logPushed, "set domains 2 [a.example]", "set nameservers 2 [168.63.129.16 10.0.0.1]"}
+
+func TestEvents(t *testing.T) {
+	checkedIn := []string{"connect", logCheckedIn, reported}
+	both := append(slices.Clone(pushed), logCheckedIn, reported)
+	slices.Sort(both)
+	tests := []struct {
+		name   string
+		change func(*world)
+		action nm.Action
+		env    []string
+		want   []string
+	}{
+		{name: "first lease: only the check-in", action: nm.DHCP4Change, change: func(w *world) { w.dev.Activated = false }, want: checkedIn},
+		{name: "up", action: nm.Up, env: []string{lease}, want: both},
+		{name: "up without a lease leaves before the bus is opened", action: nm.Up, change: func(w *world) { w.dev.Lease = nil }},
+		{name: "dhcp4-change after up", action: nm.DHCP4Change, want: both},
+		{name: "reapply", action: nm.Reapply, want: both},
+		{name: "down with nothing of ours leaves before the bus is opened", action: nm.Down},
+		{name: "NetworkManager pushes itself", action: nm.Up, env: []string{lease}, want: checkedIn, change: func(w *world) {
+			w.resolved.Nameservers = []resolv.Server{{Addr: addrs("168.63.129.16")[0]}, {Addr: addrs("10.0.0.1")[0]}}
+		}},
+		{name: "external", action: nm.Up, env: []string{lease, "CONNECTION_EXTERNAL=1"}, want: checkedIn},
+		{name: "never-default", action: nm.Up, env: []string{lease}, change: func(w *world) { w.route = false }, want: checkedIn},
+		{name: "secondary interface", action: nm.DHCP4Change, want: []string{"connect"}, change: func(w *world) {
+			w.dev.Lease.Routers, w.route = nil, false
+		}},
+		{name: "lease gone again", action: nm.DHCP4Change, change: func(w *world) { w.dev.Lease = nil }, want: []string{"connect"}},
+		{name: "device gone from NetworkManager", action: nm.DHCP4Change, change: func(w *world) { w.devErr = nm.ErrNoDevice }, want: []string{"connect"}},
+		{name: "device gone from the kernel", action: nm.Up, env: []string{lease}, change: func(w *world) { w.indexErr = fs.ErrNotExist }},
+		{name: "no option 245", action: nm.DHCP4Change, change: func(w *world) { w.dev.Activated, w.dev.Lease.WireServer = false, netip.Addr{} }, want: []string{
+			"connect",
+			"log checked-in wireserver=168.63.129.16 source=constant via=health interface=eth0 incarnation=7 attempts=1",
+			"log option-245-unusable interface=eth0 reason=the lease has no option 245 wireserver=168.63.129.16",
+			"report to 168.63.129.16, fallback invalid IP",
+		}},
+		{name: "resolved absent", action: nm.Up, env: []string{lease}, change: func(w *world) { w.resolveErr = resolv.ErrNotRunning }, want: []string{
+			"connect", logCheckedIn, "log resolved-unavailable interface=eth0 error=systemd-resolved is not available", reported,
+		}},
+		{name: "networkd owns the link", action: nm.Up, env: []string{lease}, change: func(w *world) { w.setErrs = slices.Repeat([]error{resolv.ErrLinkBusy}, 3) }, want: []string{
+			"connect", logCheckedIn, "log nameservers-left interface=eth0 reason=systemd-networkd owns the link", reported, "set nameservers 2 [168.63.129.16 10.0.0.1]",
+		}},
+		{name: "a nameserver is silent", action: nm.Up, env: []string{lease}, change: func(w *world) { w.silent = addrs("10.0.0.1") }, want: sorted(both,
+			"log nameserver-silent interface=eth0 nameserver=10.0.0.1 error=no answer")},
+		{name: "ignore-auto-dns", action: nm.Up, env: []string{lease}, change: func(w *world) { w.wish = nm.Wish{} }, want: []string{
+			"connect", logCheckedIn,
+			"log nameservers-left interface=eth0 reason=NetworkManager wants no nameservers for the link (ipv4.ignore-auto-dns, global-dns, or no DNS yet)", reported,
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := healthy()
+			if tt.change != nil {
+				tt.change(w)
+			}
+			got, err := w.run(t, tt.action, tt.env...)
+			if err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("did (-want +got):\n%s", diff)
+			}
+			// The same event again: only what is not done yet, nothing said twice.
+			for range 2 {
+				if got, err = w.run(t, tt.action, tt.env...); err != nil {
+					t.Error(err)
+				}
+				for _, s := range got {
+					if s != "connect" && !strings.HasPrefix(s, "set nameservers") {
+						t.Errorf("did again: %s", s)
+					}
+				}
+			}
+		})
+	}
+}
+
+func sorted(a []string, more ...string) []string {
+	out := append(slices.Clone(a), more...)
+	slices.Sort(out)
+	return out
+}
+
+func TestPushAndUndo(t *testing.T) {
+	undone := "log nameservers-undone interface=eth0 nameservers=168.63.129.16 10.0.0.1 reason=the link went down"
+	clears := []string{"connect", "flush", undone, "set domains 2 []", "set nameservers 2 []"}
+	tests := []struct {
+		name   string
+		change func(*world)
+		want   []string
+	}{
+		{name: "down", want: clears, change: func(w *world) { w.wish = nm.Wish{} }},
+		{name: "NetworkManager is blocked", want: clears, change: func(w *world) { w.wishErr = errHang }},
+		{name: "NetworkManager is gone", want: clears, change: func(w *world) { w.wishErr = nm.ErrNotRunning }},
+		{name: "a newer up has come", want: []string{"connect"}},
+		{name: "somebody has changed it", want: []string{"connect"}, change: func(w *world) {
+			w.wish, w.resolved.Nameservers = nm.Wish{}, []resolv.Server{{Addr: addrs("9.9.9.9")[0]}}
+		}},
+		{name: "the domains are somebody else's now", want: []string{"connect", "flush", undone, "set nameservers 2 []"}, change: func(w *world) {
+			w.wish, w.resolved.Domains = nm.Wish{}, []resolv.Domain{{Name: "b.example"}}
+		}},
+		{name: "the link is gone from resolved", want: []string{"connect", "set nameservers 2 []"}, change: func(w *world) {
+			w.wish, w.setErrs = nm.Wish{}, []error{resolv.ErrNoSuchLink}
+		}},
+		{name: "the device is gone", change: func(w *world) { w.indexErr = fs.ErrNotExist }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := healthy()
+				if _, err := w.run(t, nm.Up, lease); err != nil {
+					t.Fatal(err)
+				}
+				if tt.change != nil {
+					tt.change(w)
+				}
+				start := time.Now()
+				got, err := w.run(t, nm.Down)
+				if err != nil {
+					t.Error(err)
+				}
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Errorf("did (-want +got):\n%s", diff)
+				}
+				if took := time.Since(start); took > 500*time.Millisecond {
+					t.Errorf("took %v, NetworkManager waits 500 ms at the most", took)
+				}
+			})
+		})
+	}
+}
+
+// resolved may learn of a new link later than we do.
+func TestLinkNotKnownYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := healthy()
+		w.setErrs = []error{resolv.ErrNoSuchLink, resolv.ErrNoSuchLink}
+		got, err := w.run(t, nm.Up, lease)
+		if err != nil {
+			t.Error(err)
+		}
+		if n := strings.Count(strings.Join(got, "\n"), "set nameservers"); n != 3 {
+			t.Errorf("%d tries, want 3", n)
+		}
+	})
+}
+
+// Whatever hangs or fails, the other job is done, and all ends in time.
+func TestOneJobDoesNotSpoilTheOther(t *testing.T) {
+	never := func(ctx context.Context, r *wire.Reporter) (wire.Outcome, error) {
+		r.OnAttempt(wire.Attempt{N: 1, Server: r.Server, Via: wire.ViaHealth, Err: errors.New("refused")})
+		<-ctx.Done()
+		return wire.Outcome{Attempts: 1}, context.Cause(ctx)
+	}
+	failedAttempt := "log attempt-failed wireserver=100.64.0.7 via=health attempts=1 last_error=refused"
+	constant := "log checked-in wireserver=168.63.129.16 source=constant via=health interface=eth0 incarnation=7 attempts=1"
+	tests := []struct {
+		name   string
+		change func(*world)
+		want   []string
+		err    string
+		limit  time.Duration
+	}{
+		{name: "WireServer away", change: func(w *world) { w.report = never }, limit: 5 * time.Second, want: sorted(pushed, failedAttempt, reported,
+			"log handed-over wireserver=100.64.0.7 attempts=1 last_error=refused", "start nm-azure-checkin.service")},
+		{
+			name: "WireServer away and no unit", change: func(w *world) { w.report, w.unitErr = never, errors.New("no such unit") }, limit: 5 * time.Second,
+			want: sorted(pushed, failedAttempt, reported,
+				"log given-up wireserver=100.64.0.7 attempts=1 last_error=refused hand_over_error=no such unit", "start nm-azure-checkin.service"),
+			err: "check-in: the hook's time is up; hand-over: no such unit",
+		},
+		{name: "resolved hangs", change: func(w *world) { w.resolveErr = errHang }, limit: 2 * time.Second, want: []string{
+			"connect", logCheckedIn, "log nameservers-failed interface=eth0 error=context deadline exceeded", reported,
+		}, err: "nameservers of eth0: context deadline exceeded"},
+		{
+			name: "NetworkManager hangs", change: func(w *world) { w.devErr = errHang }, limit: 2 * time.Second, want: []string{
+				"connect", constant, "log nameservers-failed interface=eth0 error=no answer within 2s",
+				"log option-245-unusable interface=eth0 reason=the lease cannot be read: no answer within 2s wireserver=168.63.129.16",
+				"report to 168.63.129.16, fallback invalid IP",
+			},
+			err: "nameservers of eth0: no answer within 2s",
+		},
+		{
+			name: "the bus hangs", change: func(w *world) { w.connectErr = errHang }, limit: 2 * time.Second, want: []string{
+				"connect", constant, "log nameservers-failed interface=eth0 error=no answer within 2s",
+				"log option-245-unusable interface=eth0 reason=the lease cannot be read: no answer within 2s wireserver=168.63.129.16",
+				"report to 168.63.129.16, fallback invalid IP",
+			},
+			err: "nameservers of eth0: no answer within 2s",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := healthy()
+				tt.change(w)
+				start := time.Now()
+				got, err := w.run(t, nm.Up, lease)
+				if err == nil && tt.err != "" || err != nil && err.Error() != tt.err {
+					t.Errorf("error %v, want %q", err, tt.err)
+				}
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Errorf("did (-want +got):\n%s", diff)
+				}
+				if took := time.Since(start); took > tt.limit {
+					t.Errorf("took %v, want at most %v", took, tt.limit)
+				}
+			})
+		})
+	}
+}
+
+// Another run has the lock: its check-in is left to it, the nameservers are not.
+func TestLockHeld(t *testing.T) {
+	w := healthy()
+	w.records = boot.Dir(filepath.Join(t.TempDir(), "state"))
+	unlock, err := w.records.LockCheckIn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	got, err := w.run(t, nm.Up, lease)
+	if err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(sorted(pushed, "log lock-held interface=eth0"), got); diff != "" {
+		t.Errorf("did (-want +got):\n%s", diff)
+	}
+}
+
+func addrs(s string) (out []netip.Addr) {
+	for f := range strings.FieldsSeq(s) {
+		out = append(out, netip.MustParseAddr(f))
+	}
+	return out
+}

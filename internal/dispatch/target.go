@@ -1,0 +1,61 @@
+package dispatch
+
+import (
+	"net/netip"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
+)
+
+// Target is the WireServer that a check-in goes to.
+type Target struct {
+	Server    netip.Addr
+	Source    boot.Source
+	Interface string // whose lease named it; "" if none was read
+	// Why says why the constant is taken although there could have been an
+	// address in a lease; "" if that is as it should be.
+	Why string
+}
+
+// TargetOf takes the address from option 245 of a lease. A lease without the
+// option, or with one that no request may go to, never costs time: the
+// WireServer has the same address in every region.
+func TargetOf(iface string, l nm.Lease) Target {
+	t := Target{Server: wire.Constant, Source: boot.FromConstant, Interface: iface}
+	switch err := wire.CheckAddr(l.WireServer); {
+	case l.WireServerErr != nil:
+		t.Why = l.WireServerErr.Error()
+	case !l.WireServer.IsValid():
+		t.Why = "the lease has no option 245"
+	case err != nil:
+		t.Why = "option 245: " + err.Error()
+	default:
+		t.Server, t.Source = l.WireServer, boot.FromOption245
+	}
+	return t
+}
+
+// Constant is the target where there is no lease to be read.
+func Constant(iface, why string) Target {
+	return Target{Server: wire.Constant, Source: boot.FromConstant, Interface: iface, Why: why}
+}
+
+// BestLease picks the lease to check in by where no event names one: that of
+// the device with the preferred default route, else any primary one, else any.
+func BestLease(devices []nm.Device, defaultRoutes []string) (nm.Device, bool) {
+	for _, name := range defaultRoutes {
+		for _, d := range devices {
+			if d.Interface == name && d.Lease != nil {
+				return d, true
+			}
+		}
+	}
+	best, found := nm.Device{}, false
+	for _, d := range devices {
+		if d.Lease != nil && (!found || d.Lease.Primary() && !best.Lease.Primary()) {
+			best, found = d, true
+		}
+	}
+	return best, found
+}
