@@ -1,0 +1,138 @@
+// Package bustest is test support: a private dbus-daemon, with NetworkManager's
+// and resolved's objects exported on it as far as this program asks for them.
+// The far ends are fakes; the bus, its error names and the marshalling are real.
+package bustest
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// config lets everybody do everything. Receiving must be allowed too: without
+// it the reply to Hello is dropped and the client waits for good.
+const config = `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <type>session</type>
+  <listen>unix:path=SOCKET</listen>
+  <policy context="default">
+    <allow user="*"/>
+    <allow own="*"/>
+    <allow send_destination="*" eavesdrop="true"/>
+    <allow receive_sender="*" eavesdrop="true"/>
+  </policy>
+</busconfig>
+`
+
+// Bus is a private dbus-daemon. It ends with the test.
+type Bus struct {
+	// Address is what DBUS_SYSTEM_BUS_ADDRESS must be to use it.
+	Address string
+}
+
+// New starts a bus and makes it the test process's system bus. Without
+// dbus-daemon the test is skipped, and fails where CI is set.
+func New(t *testing.T) *Bus {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "bus") // a socket's path holds 107 bytes, t.TempDir's can be longer
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	b := &Bus{Address: Start(t, filepath.Join(dir, "socket"))}
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", b.Address)
+	return b
+}
+
+// Start starts a dbus-daemon that listens on a socket, and returns its address.
+func Start(t testing.TB, socket string) string {
+	t.Helper()
+	path, err := exec.LookPath("dbus-daemon")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("CI must have dbus-daemon: apt-get install dbus-daemon")
+		}
+		t.Skip("dbus-daemon is not installed: apt-get install dbus-daemon")
+	}
+	file := filepath.Join(t.TempDir(), "bus.conf")
+	if err := os.WriteFile(file, []byte(strings.Replace(config, "SOCKET", socket, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "--config-file="+file, "--nofork", "--nopidfile", "--print-address=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("dbus-daemon did not start: %v", err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// Connect returns a private connection that ends with the test.
+func (b *Bus) Connect(t testing.TB) *dbus.Conn {
+	t.Helper()
+	conn, err := dbus.Connect(b.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// own takes a name on the bus.
+func own(t testing.TB, conn *dbus.Conn, name string) {
+	t.Helper()
+	reply, err := conn.RequestName(name, dbus.NameFlagDoNotQueue)
+	if err != nil || reply != dbus.RequestNameReplyPrimaryOwner {
+		t.Fatalf("own %s: reply %v, error %v", name, reply, err)
+	}
+}
+
+// Monitor counts what goes over the bus from now on. The function that it
+// returns gives the method calls so far, "INTERFACE.MEMBER", that were sent by
+// anybody but this process's own connections named in except.
+func (b *Bus) Monitor(t testing.TB, except ...*dbus.Conn) func() []string {
+	t.Helper()
+	conn := b.Connect(t)
+	call := conn.BusObject().Call("org.freedesktop.DBus.Monitoring.BecomeMonitor", 0, []string{"type='method_call'"}, uint32(0))
+	if call.Err != nil {
+		t.Fatal(call.Err)
+	}
+	messages := make(chan *dbus.Message, 4096)
+	conn.Eavesdrop(messages)
+	var calls []string
+	return func() []string {
+		for {
+			select {
+			case m := <-messages:
+				sender, _ := m.Headers[dbus.FieldSender].Value().(string)
+				ours := false
+				for _, c := range except {
+					ours = ours || c.Names()[0] == sender
+				}
+				if m.Type == dbus.TypeMethodCall && !ours {
+					iface, _ := m.Headers[dbus.FieldInterface].Value().(string)
+					member, _ := m.Headers[dbus.FieldMember].Value().(string)
+					calls = append(calls, iface+"."+member)
+				}
+			default:
+				return calls
+			}
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package bustest
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/godbus/dbus/v5/prop"
+)
+
+const (
+	nmName = "org.freedesktop.NetworkManager"
+	nmPath = "/org/freedesktop/NetworkManager"
+)
+
+// Device is a device of NetworkManager's.
+type Device struct {
+	Interface string
+	State     uint32
+	// Options are those of its DHCPv4 lease; nil for no DHCPv4 at all.
+	Options map[string]string
+}
+
+// NetworkManager is exported as org.freedesktop.NetworkManager.
+type NetworkManager struct {
+	Conn *dbus.Conn // the connection that it is on
+
+	mu      sync.Mutex
+	devices map[string]dbus.ObjectPath
+	hang    chan struct{}
+}
+
+// NetworkManager exports devices and DnsManager.Configuration.
+func (b *Bus) NetworkManager(t testing.TB, devices []Device, configuration []map[string]any) *NetworkManager {
+	t.Helper()
+	n := &NetworkManager{Conn: b.Connect(t), devices: map[string]dbus.ObjectPath{}}
+	paths := []dbus.ObjectPath{}
+	for i, d := range devices {
+		path := dbus.ObjectPath(fmt.Sprintf("%s/Devices/%d", nmPath, i+1))
+		config := dbus.ObjectPath("/")
+		if d.Options != nil {
+			config = dbus.ObjectPath(fmt.Sprintf("%s/DHCP4Config/%d", nmPath, i+1))
+			options := map[string]dbus.Variant{}
+			for k, v := range d.Options {
+				options[k] = dbus.MakeVariant(v)
+			}
+			n.export(t, config, nmName+".DHCP4Config", map[string]any{"Options": options})
+		}
+		n.export(t, path, nmName+".Device", map[string]any{
+			"Interface": d.Interface, "IpInterface": d.Interface, "DeviceType": uint32(1), "State": d.State, "Dhcp4Config": config,
+		})
+		n.devices[d.Interface] = path
+		paths = append(paths, path)
+	}
+	entries := make([]map[string]dbus.Variant, len(configuration))
+	for i, c := range configuration {
+		entries[i] = map[string]dbus.Variant{}
+		for k, v := range c {
+			entries[i][k] = dbus.MakeVariant(v)
+		}
+	}
+	n.export(t, nmPath+"/DnsManager", nmName+".DnsManager", map[string]any{"Configuration": entries})
+	n.export(t, nmPath, nmName, map[string]any{"Devices": paths})
+	if err := n.Conn.Export(methods{n}, nmPath, nmName); err != nil {
+		t.Fatal(err)
+	}
+	own(t, n.Conn, nmName)
+	return n
+}
+
+func (n *NetworkManager) export(t testing.TB, path dbus.ObjectPath, iface string, values map[string]any) {
+	t.Helper()
+	props := map[string]*prop.Prop{}
+	for name, v := range values {
+		props[name] = &prop.Prop{Value: v}
+	}
+	if _, err := prop.Export(n.Conn, path, prop.Map{iface: props}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Hang makes NetworkManager answer no method call until the test ends.
+func (n *NetworkManager) Hang(t testing.TB) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.hang = make(chan struct{})
+	t.Cleanup(func() { close(n.hang) })
+}
+
+type methods struct{ n *NetworkManager }
+
+// GetDeviceByIpIface is the method of that name.
+func (m methods) GetDeviceByIpIface(iface string) (dbus.ObjectPath, *dbus.Error) { //nolint:revive // the bus spells it so
+	m.n.mu.Lock()
+	hang := m.n.hang
+	path, ok := m.n.devices[iface]
+	m.n.mu.Unlock()
+	if hang != nil {
+		<-hang
+	}
+	if !ok {
+		return "", dbus.NewError(nmName+".UnknownDevice", []any{"No device found for the requested iface."})
+	}
+	return path, nil
+}

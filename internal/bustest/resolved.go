@@ -1,0 +1,183 @@
+package bustest
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/godbus/dbus/v5"
+)
+
+const (
+	resolvedName = "org.freedesktop.resolve1"
+	resolvedPath = "/org/freedesktop/resolve1"
+)
+
+// Server is an element of the Manager's DNSEx property.
+type Server struct {
+	Ifindex int32
+	Family  int32
+	Addr    []byte
+	Port    uint16
+	Name    string
+}
+
+// Domain is an element of the Manager's Domains property.
+type Domain struct {
+	Ifindex   int32
+	Name      string
+	RouteOnly bool
+}
+
+// Resolved is exported as org.freedesktop.resolve1. It knows the links of the
+// indexes it was given.
+type Resolved struct {
+	Conn *dbus.Conn // the connection that it is on
+
+	mu      sync.Mutex
+	links   map[int32]bool
+	servers []Server
+	domains []Domain
+	calls   []string
+	fail    *dbus.Error
+	old     bool
+}
+
+// Resolved exports a resolved with nothing set.
+func (b *Bus) Resolved(t testing.TB, links ...int32) *Resolved {
+	t.Helper()
+	r := &Resolved{Conn: b.Connect(t), links: map[int32]bool{}}
+	for _, l := range links {
+		r.links[l] = true
+	}
+	for iface, v := range map[string]any{resolvedName + ".Manager": manager{r}, "org.freedesktop.DBus.Properties": properties{r}} {
+		if err := r.Conn.Export(v, resolvedPath, iface); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own(t, r.Conn, resolvedName)
+	return r
+}
+
+// Fail makes every method fail with a D-Bus error of this name; "" ends that.
+func (r *Resolved) Fail(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fail = nil
+	if name != "" {
+		r.fail = dbus.NewError(name, []any{"as the test wants"})
+	}
+}
+
+// Old makes it a resolved before systemd 246, without DNSEx.
+func (r *Resolved) Old() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.old = true
+}
+
+// Set replaces everything that is set.
+func (r *Resolved) Set(servers []Server, domains []Domain) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.servers, r.domains = servers, domains
+}
+
+// Calls returns the calls so far that change something.
+func (r *Resolved) Calls() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.calls
+}
+
+type manager struct{ r *Resolved }
+
+type address struct {
+	Family int32
+	Addr   []byte
+}
+
+type name struct {
+	Name      string
+	RouteOnly bool
+}
+
+// SetLinkDNS is the method of that name.
+func (m manager) SetLinkDNS(ifindex int32, list []address) *dbus.Error {
+	return m.r.change(ifindex, fmt.Sprintf("SetLinkDNS %d %v", ifindex, list), func() {
+		var kept []Server
+		for _, s := range m.r.servers {
+			if s.Ifindex != ifindex {
+				kept = append(kept, s)
+			}
+		}
+		for _, a := range list {
+			kept = append(kept, Server{Ifindex: ifindex, Family: a.Family, Addr: a.Addr})
+		}
+		m.r.servers = kept
+	})
+}
+
+// SetLinkDomains is the method of that name.
+func (m manager) SetLinkDomains(ifindex int32, list []name) *dbus.Error {
+	return m.r.change(ifindex, fmt.Sprintf("SetLinkDomains %d %v", ifindex, list), func() {
+		var kept []Domain
+		for _, d := range m.r.domains {
+			if d.Ifindex != ifindex {
+				kept = append(kept, d)
+			}
+		}
+		for _, d := range list {
+			kept = append(kept, Domain{Ifindex: ifindex, Name: d.Name, RouteOnly: d.RouteOnly})
+		}
+		m.r.domains = kept
+	})
+}
+
+// FlushCaches is the method of that name.
+func (m manager) FlushCaches() *dbus.Error {
+	return m.r.change(0, "FlushCaches", func() {})
+}
+
+func (r *Resolved) change(ifindex int32, call string, f func()) *dbus.Error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, call)
+	if r.fail != nil {
+		return r.fail
+	}
+	if ifindex != 0 && !r.links[ifindex] {
+		return dbus.NewError("org.freedesktop.resolve1.NoSuchLink", []any{fmt.Sprintf("Link %d not known", ifindex)})
+	}
+	f()
+	return nil
+}
+
+type properties struct{ r *Resolved }
+
+// GetAll is the method of that name.
+func (p properties) GetAll(string) (map[string]dbus.Variant, *dbus.Error) {
+	r := p.r
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fail != nil {
+		return nil, r.fail
+	}
+	type plain struct {
+		Ifindex int32
+		Family  int32
+		Addr    []byte
+	}
+	dns := []plain{}
+	for _, s := range r.servers {
+		dns = append(dns, plain{s.Ifindex, s.Family, s.Addr})
+	}
+	props := map[string]dbus.Variant{
+		"DNS": dbus.MakeVariant(dns), "DNSEx": dbus.MakeVariant(r.servers), "Domains": dbus.MakeVariant(r.domains),
+		"LLMNRHostname": dbus.MakeVariant("guest"),
+	}
+	if r.old {
+		delete(props, "DNSEx")
+	}
+	return props, nil
+}

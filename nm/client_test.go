@@ -1,0 +1,111 @@
+package nm_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bustest"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/sysbus"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
+)
+
+// These tests share one connection, as gonetworkmanager makes every user of the
+// system bus do: they cannot run in parallel.
+func connect(t *testing.T) *nm.Client {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	limit, stop := context.WithTimeout(ctx, 30*time.Second)
+	defer stop()
+	conn, err := sysbus.Connect(ctx, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return nm.NewClient(conn)
+}
+
+func TestDevice(t *testing.T) {
+	bus := bustest.New(t)
+	bus.NetworkManager(t, []bustest.Device{
+		{Interface: "eth0", State: 70, Options: map[string]string{"ip_address": "10.0.0.4", "private_245": "a8:3f:81:10"}},
+		{Interface: "eth1", State: 100},
+		{Interface: "eth2", State: 100, Options: map[string]string{}},
+		{Interface: "eth3", State: 100, Options: map[string]string{"routers": "10.3.0.1"}},
+	}, nil)
+	c := connect(t)
+	azure := nm.ParseLease(map[string]any{"ip_address": "10.0.0.4", "private_245": "a8:3f:81:10"})
+	plain := nm.ParseLease(map[string]any{"routers": "10.3.0.1"})
+	tests := []struct {
+		name, iface string
+		want        nm.Device
+		err         error
+	}{
+		{name: "first lease", iface: "eth0", want: nm.Device{Interface: "eth0", Lease: &azure}},
+		{name: "no DHCPv4", iface: "eth1", want: nm.Device{Interface: "eth1", Activated: true}},
+		{name: "no lease yet", iface: "eth2", want: nm.Device{Interface: "eth2", Activated: true}},
+		{name: "activated", iface: "eth3", want: nm.Device{Interface: "eth3", Activated: true, Lease: &plain}},
+		{name: "unknown", iface: "eth9", err: nm.ErrNoDevice},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := c.Device(t.Context(), tt.iface)
+			if !errors.Is(err, tt.err) {
+				t.Fatalf("error %v, want %v", err, tt.err)
+			}
+			if diff := cmp.Diff(tt.want, got, compare); diff != "" {
+				t.Errorf("device (-want +got):\n%s", diff)
+			}
+		})
+	}
+	devices, err := c.Devices(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []nm.Device{{Interface: "eth0", Lease: &azure}, {Interface: "eth3", Activated: true, Lease: &plain}}
+	if diff := cmp.Diff(want, devices, compare); diff != "" {
+		t.Errorf("devices with a lease (-want +got):\n%s", diff)
+	}
+}
+
+func TestWishOverTheBus(t *testing.T) {
+	bus := bustest.New(t)
+	bus.NetworkManager(t, nil, []map[string]any{
+		{"interface": "eth0", "nameservers": []string{"10.0.0.1"}, "domains": []string{"a.example"}, "priority": int32(100), "vpn": false},
+	})
+	got, err := connect(t).Wish(t.Context(), "eth0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(nm.Wish{Nameservers: addrs("10.0.0.1"), Domains: []string{"a.example"}}, got, compare); diff != "" {
+		t.Errorf("wish (-want +got):\n%s", diff)
+	}
+}
+
+func TestNotRunning(t *testing.T) {
+	bustest.New(t)
+	c := connect(t)
+	_, err := c.Device(t.Context(), "eth0")
+	_, wishErr := c.Wish(t.Context(), "eth0")
+	for _, err := range []error{err, wishErr} {
+		if !errors.Is(err, nm.ErrNotRunning) {
+			t.Errorf("error %v, want ErrNotRunning", err)
+		}
+	}
+}
+
+// The library takes no context; the client's methods return all the same.
+func TestHangingNetworkManager(t *testing.T) {
+	bus := bustest.New(t)
+	bus.NetworkManager(t, []bustest.Device{{Interface: "eth0", State: 100}}, nil).Hang(t)
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("no answer within 50ms"))
+	defer cancel()
+	_, err := connect(t).Device(ctx, "eth0")
+	if want := "nm: device eth0: NetworkManager does not answer: no answer within 50ms"; errText(err) != want {
+		t.Errorf("error %q, want %q", errText(err), want)
+	}
+}

@@ -1,0 +1,145 @@
+package resolv_test
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bustest"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
+)
+
+var compare = cmp.Options{cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty()}
+
+func addrs(s string) (out []netip.Addr) {
+	for f := range strings.FieldsSeq(s) {
+		out = append(out, netip.MustParseAddr(f))
+	}
+	return out
+}
+
+func TestState(t *testing.T) {
+	bus := bustest.New(t)
+	resolved := bus.Resolved(t, 2, 3)
+	resolved.Set([]bustest.Server{
+		{Ifindex: 0, Family: 2, Addr: []byte{9, 9, 9, 9}},
+		{Ifindex: 2, Family: 2, Addr: []byte{10, 0, 0, 1}},
+		{Ifindex: 2, Family: 10, Addr: addrs("2001:db8::1")[0].AsSlice(), Name: "dns.example", Port: 853},
+		{Ifindex: 3, Family: 2, Addr: []byte{10, 3, 0, 1}},
+		{Ifindex: 2, Family: 2, Addr: []byte{1, 2, 3}},
+	}, []bustest.Domain{{Ifindex: 2, Name: "a.example"}, {Ifindex: 2, Name: ".", RouteOnly: true}, {Ifindex: 3, Name: "c.example"}})
+	m := resolv.NewManager(bus.Connect(t))
+	want := resolv.State{
+		Global:      []resolv.Server{{Addr: addrs("9.9.9.9")[0]}},
+		Nameservers: []resolv.Server{{Addr: addrs("10.0.0.1")[0]}, {Addr: addrs("2001:db8::1")[0], Name: "dns.example", Port: 853}},
+		Domains:     []resolv.Domain{{Name: "a.example"}, {Name: ".", RouteOnly: true}},
+	}
+	got, err := m.State(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, compare); diff != "" {
+		t.Errorf("state (-want +got):\n%s", diff)
+	}
+
+	resolved.Old() // no DNSEx: ports and names cannot be known
+	want.Nameservers[1] = resolv.Server{Addr: addrs("2001:db8::1")[0]}
+	if got, err = m.State(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, compare); diff != "" {
+		t.Errorf("state of an old resolved (-want +got):\n%s", diff)
+	}
+}
+
+func TestSet(t *testing.T) {
+	bus := bustest.New(t)
+	resolved := bus.Resolved(t, 2)
+	m := resolv.NewManager(bus.Connect(t))
+	steps := []error{
+		m.SetNameservers(t.Context(), 2, addrs("10.0.0.1 2001:db8::1")),
+		m.SetDomains(t.Context(), 2, []string{"a.example"}),
+		m.FlushCaches(t.Context()),
+	}
+	if err := errors.Join(steps...); err != nil {
+		t.Fatal(err)
+	}
+	got, err := m.State(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !got.Holds(addrs("2001:db8::1 10.0.0.1")) || !got.HoldsDomains([]string{"a.example."}) {
+		t.Errorf("resolved has %+v", got)
+	}
+	if err := errors.Join(m.SetNameservers(t.Context(), 2, nil), m.SetDomains(t.Context(), 2, nil)); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"SetLinkDNS 2 [{2 [10 0 0 1]} {10 [32 1 13 184 0 0 0 0 0 0 0 0 0 0 0 1]}]",
+		"SetLinkDomains 2 [{a.example false}]", "FlushCaches", "SetLinkDNS 2 []", "SetLinkDomains 2 []",
+	}
+	if diff := cmp.Diff(want, resolved.Calls()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	bus := bustest.New(t)
+	resolved := bus.Resolved(t, 2)
+	m := resolv.NewManager(bus.Connect(t))
+	err := m.SetNameservers(t.Context(), 2, make([]netip.Addr, 257))
+	if err == nil || err.Error() != "resolv: 257 nameservers for link 2, the limit is 256" {
+		t.Errorf("error %v", err)
+	}
+	err = m.SetDomains(t.Context(), 2, make([]string, 257))
+	if err == nil || err.Error() != "resolv: 257 domains for link 2, the limit is 256" {
+		t.Errorf("error %v", err)
+	}
+	if calls := resolved.Calls(); len(calls) > 0 {
+		t.Errorf("calls %v", calls)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	bus := bustest.New(t)
+	m := resolv.NewManager(bus.Connect(t))
+	if _, err := m.State(t.Context(), 2); !errors.Is(err, resolv.ErrNotRunning) {
+		t.Errorf("nobody owns the name: %v", err)
+	}
+	resolved := bus.Resolved(t, 2)
+	if err := m.SetNameservers(t.Context(), 9, nil); !errors.Is(err, resolv.ErrNoSuchLink) {
+		t.Errorf("unknown link: %v", err)
+	}
+	tests := []struct {
+		name string
+		want error
+	}{
+		{"org.freedesktop.systemd1.NoSuchUnit", resolv.ErrNotRunning},
+		{"org.freedesktop.systemd1.UnitMasked", resolv.ErrNotRunning},
+		{"org.freedesktop.DBus.Error.FileExists", resolv.ErrNotRunning},
+		{"org.freedesktop.DBus.Error.NameHasNoOwner", resolv.ErrNotRunning},
+		{"org.freedesktop.DBus.Error.Spawn.ChildExited", resolv.ErrNotRunning},
+		{"org.freedesktop.systemd1.ShuttingDown", resolv.ErrNotRunning},
+		{"org.freedesktop.resolve1.LinkBusy", resolv.ErrLinkBusy},
+		{"org.freedesktop.resolve1.NoSuchLink", resolv.ErrNoSuchLink},
+		{"org.freedesktop.DBus.Error.InvalidArgs", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			resolved.Fail(tt.name)
+			err := m.SetNameservers(t.Context(), 2, nil)
+			for _, s := range []error{resolv.ErrNotRunning, resolv.ErrLinkBusy, resolv.ErrNoSuchLink} {
+				if errors.Is(err, s) != (s == tt.want) {
+					t.Errorf("error %v, want %v", err, tt.want)
+				}
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.name) {
+				t.Errorf("error %v does not name %s", err, tt.name)
+			}
+		})
+	}
+}
