@@ -1,0 +1,74 @@
+package lab
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Event is an event of nm-dispatcher, as a script in the guest saw it.
+type Event struct {
+	Action, Iface string
+	Began         time.Time // when the scripts of no-wait.d were started
+	Ended         time.Time // when these had ended, and the ordinary ones before the recorder's
+}
+
+// The recorder is one script under three names. One that nm-dispatcher starts without waiting notes when an event
+// begins; the last of the ordinary ones, which wait for all those, notes that it is over.
+const (
+	recorderPath = "/usr/lib/NetworkManager/dispatcher.d"
+	eventsPath   = "/lab/events"
+	recorder     = `#!/bin/bash
+echo "$EPOCHREALTIME ${0##*/} $2 ${1:--}" >>` + eventsPath + "\n"
+	recorderBegin = "00-lab-begin"
+	recorderEnd   = "zz-lab-end"
+)
+
+func (g *Guest) installRecorder() error {
+	for _, name := range []string{"no-wait.d/" + recorderBegin, recorderEnd, "pre-up.d/" + recorderEnd} {
+		if err := g.WriteFile(recorderPath+"/"+name, recorder, 0o755); err != nil {
+			return err
+		}
+	}
+	return g.Symlink("no-wait.d/"+recorderBegin, recorderPath+"/"+recorderBegin)
+}
+
+// Events are the events so far that are over, in the order in which nm-dispatcher dealt with them. Those of no
+// interface have "-" for one.
+func (g *Guest) Events() ([]Event, error) {
+	if !g.Exists(eventsPath) {
+		return nil, nil
+	}
+	text, err := g.ReadFile(eventsPath)
+	if err != nil {
+		return nil, err
+	}
+	return parseEvents(text)
+}
+
+func parseEvents(text string) ([]Event, error) {
+	var events []Event
+	began := make(map[Event][]time.Time)
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) != 4 {
+			return nil, fmt.Errorf("lab: event %q: want 4 words", line)
+		}
+		seconds, err := strconv.ParseFloat(f[0], 64)
+		if err != nil {
+			return nil, fmt.Errorf("lab: event %q: %w", line, err)
+		}
+		at, key := time.UnixMicro(int64(seconds*1e6)), Event{Action: f[2], Iface: f[3]}
+		if f[1] == recorderBegin {
+			began[key] = append(began[key], at)
+			continue
+		}
+		e := Event{Action: f[2], Iface: f[3], Began: at, Ended: at}
+		if times := began[key]; len(times) > 0 {
+			e.Began, began[key] = times[0], times[1:]
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}

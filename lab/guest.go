@@ -1,0 +1,149 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/internal/inside"
+)
+
+// Guest is the virtual machine.
+type Guest struct {
+	*Machine
+	root    *os.Root
+	systemd bool
+}
+
+// ReadFile reads a file of the guest. A path that leads over an absolute link cannot be read so, but with Run.
+func (g *Guest) ReadFile(name string) (string, error) {
+	b, err := g.root.ReadFile(strings.TrimPrefix(name, "/"))
+	return string(b), err
+}
+
+// WriteFile writes a file of the guest, and makes the directories above it.
+func (g *Guest) WriteFile(name, data string, mode fs.FileMode) error {
+	name = strings.TrimPrefix(name, "/")
+	if err := g.root.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return err
+	}
+	if err := g.root.WriteFile(name, []byte(data), mode); err != nil {
+		return err
+	}
+	return g.root.Chmod(name, mode)
+}
+
+// Symlink makes a symbolic link in the guest, in the place of a file that may be there.
+func (g *Guest) Symlink(target, name string) error {
+	name = strings.TrimPrefix(name, "/")
+	if err := g.root.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return err
+	}
+	if err := g.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return g.root.Symlink(target, name)
+}
+
+// Exists tells if the guest has a file of that name, be it a link to nowhere.
+func (g *Guest) Exists(name string) bool {
+	_, err := g.root.Lstat(strings.TrimPrefix(name, "/"))
+	return err == nil
+}
+
+// SetBootID makes the kernel say that this is another boot.
+func (g *Guest) SetBootID(id string) error {
+	return g.root.WriteFile("lab/boot_id", []byte(id+"\n"), 0o644)
+}
+
+// Start starts a daemon and waits until it listens.
+func (g *Guest) Start(ctx context.Context, d Daemon) error {
+	if g.systemd {
+		_, err := g.Run(ctx, "systemctl", "start", string(d))
+		return err
+	}
+	argv, ready, err := d.program()
+	if err != nil {
+		return err
+	}
+	if ready != "" {
+		if err := g.root.RemoveAll(strings.TrimPrefix(ready, "/")); err != nil {
+			return err
+		}
+	}
+	cmd := inside.Command{Name: string(d), Argv: argv, Env: smallEnv()}
+	if err := g.call(ctx, "Procs.Start", cmd, nil); err != nil || ready == "" {
+		return err
+	}
+	return poll(ctx, func() error {
+		_, err := g.root.Lstat(strings.TrimPrefix(ready, "/"))
+		return err
+	})
+}
+
+// Stop ends a daemon and waits until it is gone.
+func (g *Guest) Stop(ctx context.Context, d Daemon) error {
+	if g.systemd {
+		_, err := g.Run(ctx, "systemctl", "stop", string(d))
+		return err
+	}
+	return g.end(ctx, d, unix.SIGTERM)
+}
+
+// Kill ends a daemon with SIGKILL and waits until it is gone. With systemd its unit may start it again.
+func (g *Guest) Kill(ctx context.Context, d Daemon) error {
+	if g.systemd {
+		return g.Signal(ctx, d, unix.SIGKILL)
+	}
+	return g.end(ctx, d, unix.SIGKILL)
+}
+
+// Restart is Stop and Start.
+func (g *Guest) Restart(ctx context.Context, d Daemon) error {
+	if g.systemd {
+		_, err := g.Run(ctx, "systemctl", "restart", string(d))
+		return err
+	}
+	if err := g.Stop(ctx, d); err != nil {
+		return err
+	}
+	return g.Start(ctx, d)
+}
+
+// Signal sends a signal to a daemon. One that is stopped with SIGSTOP does not answer, until SIGCONT.
+func (g *Guest) Signal(ctx context.Context, d Daemon, sig syscall.Signal) error {
+	if g.systemd {
+		_, err := g.Run(ctx, "systemctl", "kill", "--kill-who=main", "-s", unix.SignalName(sig), string(d))
+		return err
+	}
+	return g.call(ctx, "Procs.Signal", inside.Signalling{Name: string(d), Signal: sig}, nil)
+}
+
+func (g *Guest) end(ctx context.Context, d Daemon, sig syscall.Signal) error {
+	if err := g.Signal(ctx, d, sig); err != nil {
+		return err
+	}
+	return g.call(ctx, "Procs.Wait", string(d), nil)
+}
+
+// poll calls until there is no error, and gives the last one when the time is up.
+func poll(ctx context.Context, f func() error) error {
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-time.After(wait):
+		}
+	}
+}

@@ -1,0 +1,63 @@
+// Package cloud is what the cloud's side of a lab does: DHCP, nameservers, WireServer. It runs as PID 1 of that machine.
+package cloud
+
+import (
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"strings"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/internal/inside"
+)
+
+// Addresses of the cloud's side.
+const (
+	Gateway  = "10.77.0.1"
+	Gateway6 = "fd77::1"
+	Constant = "168.63.129.16"
+	Metadata = "169.254.169.254"
+	Other    = "10.77.1.16" // of a WireServer too
+)
+
+// link is the bridge to which the guest's interfaces are connected.
+const link = "br0"
+
+// Main is the main function of the cloud's PID 1.
+func Main() error {
+	if err := network(); err != nil {
+		return err
+	}
+	dhcp, err := startDHCP(link)
+	if err != nil {
+		return err
+	}
+	names, err := startDNS(netip.MustParseAddr(Constant), netip.MustParseAddr(Gateway), netip.MustParseAddr(Gateway6))
+	if err != nil {
+		return err
+	}
+	wire, err := startWire()
+	if err != nil {
+		return err
+	}
+	return inside.Serve(map[string]any{"DHCP": dhcp, "DNS": names, "Wire": wire}, nil)
+}
+
+// network makes the bridge and the addresses. The kernel may lack dummy links, so the addresses behind the gateway are
+// the loopback's.
+func network() error {
+	cmd := exec.Command("ip", "-batch", "-")
+	cmd.Stdin = strings.NewReader(strings.Join([]string{
+		"link set lo up",
+		"addr add " + Constant + "/32 dev lo",
+		"addr add " + Metadata + "/32 dev lo",
+		"addr add " + Other + "/32 dev lo",
+		"link add " + link + " address 02:00:0a:4d:00:01 type bridge forward_delay 0 stp_state 0 mcast_snooping 0",
+		"addr add " + Gateway + "/24 dev " + link,
+		"addr add " + Gateway6 + "/64 dev " + link + " nodad",
+		"link set " + link + " up",
+	}, "\n"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("network of the cloud: %w: %s", err, out)
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"time"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/internal/inside"
+)
+
+// Lab is a cloud and a guest, connected.
+type Lab struct {
+	Cloud *Cloud
+	Guest *Guest
+
+	sweeper *sweeper // nil without systemd
+}
+
+// Available tells why no lab can be made here.
+func Available() error {
+	if os.Geteuid() != 0 {
+		return errors.New("lab: namespaces and the daemons need root: run as root")
+	}
+	for tool, pkg := range map[string]string{"nsenter": "util-linux", "ip": "iproute2", "mmdebstrap": "mmdebstrap"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return fmt.Errorf("lab: %s is missing: apt-get install %s", tool, pkg)
+		}
+	}
+	return nil
+}
+
+// New makes a lab and starts its daemons. It does not wait for a lease.
+func New(ctx context.Context, c Config) (*Lab, error) {
+	if err := Available(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	tree, err := Tree(ctx, c.Suite)
+	if err != nil {
+		return nil, err
+	}
+	l := &Lab{}
+	if err := l.start(ctx, c, tree); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// Close ends everything in the lab and returns when it is gone.
+func (l *Lab) Close() error {
+	if l.Guest != nil {
+		l.Guest.stop()
+		if l.Guest.root != nil {
+			_ = l.Guest.root.Close()
+		}
+	}
+	if l.Cloud != nil {
+		l.Cloud.stop()
+	}
+	if l.sweeper != nil {
+		return l.sweeper.close()
+	}
+	return nil
+}
+
+func (l *Lab) start(ctx context.Context, c Config, tree string) error {
+	m, err := startMachine(roleCloud, nil)
+	if err != nil {
+		return err
+	}
+	l.Cloud = &Cloud{m}
+	if err := l.startGuest(ctx, c, tree); err != nil {
+		return err
+	}
+	// Answered when the network is there, to which the NICs are connected.
+	err = l.Cloud.SetLease(ctx, "", *c.Lease)
+	for nic, lease := range c.Leases {
+		err = errors.Join(err, l.Cloud.SetLease(ctx, nic, lease))
+	}
+	for _, nic := range c.NICs {
+		err = errors.Join(err, l.AddNIC(ctx, nic))
+	}
+	if err != nil {
+		return err
+	}
+	if err := l.Guest.furnish(c); err != nil {
+		return err
+	}
+	return l.Guest.boot(ctx, c)
+}
+
+// startGuest makes the guest with its root; nothing runs in it yet.
+func (l *Lab) startGuest(ctx context.Context, c Config, tree string) error {
+	var cgroup *os.File
+	if c.Systemd {
+		s, err := newSweeper()
+		if err != nil {
+			return err
+		}
+		l.sweeper, cgroup = s, s.dir
+	}
+	m, err := startMachine(roleGuest, cgroup)
+	if err != nil {
+		return err
+	}
+	l.Guest = &Guest{Machine: m, systemd: c.Systemd}
+	spec := inside.GuestSpec{
+		Tree: tree, Cmdline: c.Cmdline, BootID: "b0070001-0000-4000-8000-000000000001", AssetTag: c.AssetTag,
+		Udev: c.Udev, Systemd: c.Systemd,
+	}
+	if err := m.call(ctx, "Guest.MakeRoot", spec, nil); err != nil {
+		return err
+	}
+	l.Guest.root, err = os.OpenRoot(fmt.Sprintf("/proc/%d/root", m.PID()))
+	return err
+}
+
+// furnish writes the configuration.
+func (g *Guest) furnish(c Config) error {
+	err := g.installRecorder()
+	for _, p := range c.Profiles {
+		err = errors.Join(err, g.WriteFile(p.path(), p.keyfile(), 0o600))
+	}
+	files := map[string]string{
+		"/etc/NetworkManager/NetworkManager.conf": c.networkManagerConf(),
+		"/etc/systemd/journald.conf.d/lab.conf":   "[Journal]\nStorage=volatile\nRateLimitIntervalSec=0\n",
+	}
+	maps.Copy(files, c.Files)
+	for name, data := range files {
+		err = errors.Join(err, g.WriteFile(name, data, 0o644))
+	}
+	if c.Product != nil {
+		err = errors.Join(err, g.Install(*c.Product))
+	}
+	return err
+}
+
+// boot starts the daemons, but those that the configuration leaves out.
+func (g *Guest) boot(ctx context.Context, c Config) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if c.Systemd {
+		return g.bootSystemd(ctx, c)
+	}
+	if err := g.Symlink("/run/systemd/journal/dev-log", "/dev/log"); err != nil {
+		return err
+	}
+	daemons := []Daemon{Journald, DBus, Udevd, Resolved, NetworkManager}
+	if !c.Udev {
+		daemons = slices.DeleteFunc(daemons, func(d Daemon) bool { return d == Udevd })
+	}
+	for _, d := range daemons {
+		switch c.Daemons[d] {
+		case Running:
+			if err := g.Start(ctx, d); err != nil {
+				return err
+			}
+		case Masked:
+			return fmt.Errorf("lab: only with systemd can %s be masked", d)
+		}
+	}
+	return nil
+}
+
+func (g *Guest) bootSystemd(context.Context, Config) error {
+	return errors.New("lab: a guest with systemd cannot be had yet")
+}

@@ -1,0 +1,37 @@
+package lab
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/internal/cloud"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/internal/inside"
+)
+
+// What this executable is when it is started under one of these names instead of its own.
+const (
+	roleCloud = "nm-azure-lab-cloud"
+	roleGuest = "nm-azure-lab-guest"
+	roleSweep = "nm-azure-lab-sweep"
+)
+
+// Main returns at once unless this process was started by the package to be a part of a lab. Call it first thing in
+// main or TestMain of every program that makes one.
+func Main() {
+	var err error
+	switch os.Args[0] {
+	case roleCloud:
+		err = cloud.Main()
+	case roleGuest:
+		err = inside.GuestMain()
+	case roleSweep:
+		err = sweepMain(os.Args[1])
+	default:
+		return
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", os.Args[0], err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}

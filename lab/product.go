@@ -1,0 +1,45 @@
+package lab
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Product are the files of nm-azure-dispatch on the host.
+type Product struct {
+	Binary string   // the program
+	Gate   string   // the dispatcher script that calls it
+	Units  []string // unit files, for a guest with systemd
+}
+
+// Where a package puts the files.
+const (
+	ProductBinary = "/usr/libexec/nm-azure-dispatch"
+	productGate   = "90-nm-azure-dispatch"
+	unitDir       = "/usr/lib/systemd/system/"
+)
+
+// Install puts the product into the guest as a package would.
+func (g *Guest) Install(p Product) error {
+	if err := g.copyIn(p.Binary, ProductBinary, 0o755); err != nil {
+		return err
+	}
+	if err := g.copyIn(p.Gate, recorderPath+"/no-wait.d/"+productGate, 0o755); err != nil {
+		return err
+	}
+	for _, unit := range p.Units {
+		if err := g.copyIn(unit, unitDir+filepath.Base(unit), 0o644); err != nil {
+			return err
+		}
+	}
+	return g.Symlink("no-wait.d/"+productGate, recorderPath+"/"+productGate)
+}
+
+func (g *Guest) copyIn(from, to string, mode os.FileMode) error {
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return fmt.Errorf("lab: install: %w", err)
+	}
+	return g.WriteFile(to, string(b), mode)
+}

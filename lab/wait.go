@@ -1,0 +1,78 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// deadline is for states that come within a second on an idle machine.
+const deadline = 30 * time.Second
+
+// Eventually waits until f gives no error. When that takes too long the error has the last one of f's, and all that
+// the lab has logged.
+func (l *Lab) Eventually(ctx context.Context, what string, f func() error) error {
+	waiting, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	if err := poll(waiting, f); err != nil {
+		return fmt.Errorf("lab: %s: %w\n%s", what, err, l.Dump(context.WithoutCancel(ctx)))
+	}
+	return nil
+}
+
+// Connected waits until NetworkManager says that an interface is connected, and it has an IPv4 address.
+func (l *Lab) Connected(ctx context.Context, nic string) error {
+	return l.Eventually(ctx, nic+" is connected", func() error {
+		out, err := l.Guest.Run(ctx, "nmcli", "-g", "GENERAL.STATE,IP4.ADDRESS", "device", "show", nic)
+		if err != nil {
+			return err
+		}
+		state, addr, _ := strings.Cut(out, "\n")
+		if state != "100 (connected)" || addr == "" {
+			return errors.New(strings.ReplaceAll(out, "\n", ", "))
+		}
+		return nil
+	})
+}
+
+// Dump is what the lab has logged, for a human.
+func (l *Lab) Dump(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	var b strings.Builder
+	section := func(name, text string, err error) {
+		fmt.Fprintf(&b, "=== %s\n%s\n", name, strings.TrimRight(text, "\n"))
+		if err != nil {
+			fmt.Fprintf(&b, "(%v)\n", err)
+		}
+	}
+	for _, command := range [][]string{
+		{"journalctl", "--no-pager", "-o", "short-precise"},
+		{"ip", "addr"},
+		{"nmcli", "device", "show"},
+		{"resolvectl", "--no-pager"},
+		{"ps", "-eo", "pid,stat,args"},
+	} {
+		out, err := l.Guest.Run(ctx, command[0], command[1:]...)
+		section("guest: "+strings.Join(command, " "), out, err)
+	}
+	events, err := l.Guest.Events()
+	section("guest: events", lines(events), err)
+	messages, err := l.Cloud.DHCPLog(ctx)
+	section("cloud: DHCP", lines(messages), err)
+	queries, err := l.Cloud.Queries(ctx)
+	section("cloud: DNS", lines(queries), err)
+	requests, err := l.Cloud.Requests(ctx)
+	section("cloud: WireServer", lines(requests), err)
+	return b.String()
+}
+
+func lines[T any](values []T) string {
+	var b strings.Builder
+	for _, v := range values {
+		fmt.Fprintf(&b, "%+v\n", v)
+	}
+	return b.String()
+}
