@@ -2,8 +2,10 @@ package lab
 
 import (
 	"context"
+	"encoding/json"
 	"net/netip"
 
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/wiretest"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/internal/cloud"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/internal/inside"
 )
@@ -14,7 +16,9 @@ type (
 	DHCPMessage = cloud.DHCPMessage
 	DNSQuery    = cloud.DNSQuery
 	DNSFault    = cloud.Fault
-	WireRequest = cloud.WireRequest
+	WireRequest = wiretest.Request
+	WireScript  = wiretest.Script
+	WireStep    = wiretest.Step
 )
 
 // Faults of a nameserver.
@@ -98,4 +102,27 @@ func (c *Cloud) Requests(ctx context.Context) ([]WireRequest, error) {
 	var log []WireRequest
 	err := c.call(ctx, "Wire.Log", inside.None{}, &log)
 	return log, err
+}
+
+// PlayWire makes the WireServer answer by a script from now on. It cuts the connections that there are.
+func (c *Cloud) PlayWire(ctx context.Context, script WireScript) error {
+	b, err := json.Marshal(script)
+	if err != nil {
+		return err
+	}
+	return c.call(ctx, "Wire.Play", string(b), nil)
+}
+
+// CloseWire makes the WireServer refuse connections, until PlayWire.
+func (c *Cloud) CloseWire(ctx context.Context) error {
+	return c.call(ctx, "Wire.Close", inside.None{}, nil)
+}
+
+// DropWire makes packets to the WireServer's usual address vanish, or arrive again.
+func (c *Cloud) DropWire(ctx context.Context, drop bool) error {
+	verb := "add"
+	if drop {
+		verb = "del" // nobody's, and the cloud forwards nothing
+	}
+	return c.ip(ctx, "addr "+verb+" "+Constant+"/32 dev lo")
 }

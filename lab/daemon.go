@@ -1,8 +1,6 @@
 package lab
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Daemon is a daemon of the guest, by the name of its unit without the suffix.
 type Daemon string
@@ -15,6 +13,9 @@ const (
 	Resolved       Daemon = "systemd-resolved"
 	NetworkManager Daemon = "NetworkManager"
 )
+
+// Dispatcher is started by a call on the bus only.
+const Dispatcher Daemon = "NetworkManager-dispatcher"
 
 // State is how a daemon is to be found in the guest. The zero value is: installed, enabled and running.
 type State string
@@ -44,4 +45,17 @@ func (d Daemon) program() (argv []string, ready string, err error) {
 		return []string{"/usr/sbin/NetworkManager", "--no-daemon"}, "", nil
 	}
 	return nil, "", fmt.Errorf("lab: no daemon %q", d)
+}
+
+// bus is the name on the system bus by which a call starts the daemon; empty: none does.
+func (d Daemon) bus() string {
+	switch d {
+	case Resolved:
+		return "org.freedesktop.resolve1"
+	case NetworkManager:
+		return "org.freedesktop.NetworkManager"
+	case Dispatcher:
+		return "org.freedesktop.nm_dispatcher"
+	}
+	return ""
 }

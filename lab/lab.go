@@ -7,8 +7,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"slices"
-	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/internal/inside"
 )
@@ -138,35 +136,4 @@ func (g *Guest) furnish(c Config) error {
 		err = errors.Join(err, g.Install(*c.Product))
 	}
 	return err
-}
-
-// boot starts the daemons, but those that the configuration leaves out.
-func (g *Guest) boot(ctx context.Context, c Config) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	if c.Systemd {
-		return g.bootSystemd(ctx, c)
-	}
-	if err := g.Symlink("/run/systemd/journal/dev-log", "/dev/log"); err != nil {
-		return err
-	}
-	daemons := []Daemon{Journald, DBus, Udevd, Resolved, NetworkManager}
-	if !c.Udev {
-		daemons = slices.DeleteFunc(daemons, func(d Daemon) bool { return d == Udevd })
-	}
-	for _, d := range daemons {
-		switch c.Daemons[d] {
-		case Running:
-			if err := g.Start(ctx, d); err != nil {
-				return err
-			}
-		case Masked:
-			return fmt.Errorf("lab: only with systemd can %s be masked", d)
-		}
-	}
-	return nil
-}
-
-func (g *Guest) bootSystemd(context.Context, Config) error {
-	return errors.New("lab: a guest with systemd cannot be had yet")
 }

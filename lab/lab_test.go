@@ -139,3 +139,11 @@ func happened(l *lab.Lab, action, iface string) func(context.Context) error {
 		return errors.Join(err, fmt.Errorf("events are %v", events))
 	}
 }
+
+func TestSystemd(t *testing.T) {
+	onEverySuite(t, func(t *testing.T, suite string) {
+		l := start(t, lab.Config{Suite: suite, Systemd: true})
+		t.Log(run(t, l, "sh", "-c", "systemctl is-system-running; systemctl list-units --failed; systemd-analyze; ps ax; systemd-analyze blame; systemctl list-jobs; cat /proc/cmdline; journalctl | head -30"))
+		connected(t, l, "eth0")
+	})
+}

@@ -1,60 +1,75 @@
 package cloud
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"sync"
-	"time"
 
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/wiretest"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/internal/inside"
 )
 
 // Wire is the service that controls the WireServer.
 type Wire struct {
-	mu  sync.Mutex
-	log []WireRequest
-}
-
-// WireRequest is a request that the WireServer got.
-type WireRequest struct {
-	Time               time.Time
-	Method, Path, Body string
-	Server, Client     string
-	Header             http.Header
+	mu      sync.Mutex
+	stop    func()             // nil: nothing listens
+	servers []*wiretest.Server // all there were; the last one answers
 }
 
 func startWire() (*Wire, error) {
 	w := &Wire{}
-	l, err := net.Listen("tcp", ":80")
-	if err != nil {
-		return nil, fmt.Errorf("WireServer: %w", err)
-	}
-	go func() { _ = http.Serve(l, w) }()
-	return w, nil
+	return w, w.Play("{}", nil)
 }
 
-// Log is every request so far.
-func (w *Wire) Log(_ inside.None, log *[]WireRequest) error {
+// Play starts a WireServer with a script in JSON, in the place of the one there was. (The codec of the calls would lose
+// what the script points to, if that is empty.)
+func (w *Wire) Play(script string, _ *inside.None) error {
+	var s wiretest.Script
+	if err := json.Unmarshal([]byte(script), &s); err != nil {
+		return fmt.Errorf("script of the WireServer: %w", err)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	*log = append(*log, w.log...)
+	w.close()
+	l, err := net.Listen("tcp4", ":80")
+	if err != nil {
+		return fmt.Errorf("WireServer: %w", err)
+	}
+	server := wiretest.New(s, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(ctx, l)
+	}()
+	w.stop = func() { cancel(); <-done }
+	w.servers = append(w.servers, server)
 	return nil
 }
 
-// ServeHTTP answers as the WireServer does.
-func (w *Wire) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20))
-	server, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+// Close makes the WireServer refuse connections.
+func (w *Wire) Close(_ inside.None, _ *inside.None) error {
 	w.mu.Lock()
-	w.log = append(w.log, WireRequest{
-		time.Now(), r.Method, r.URL.String(), string(body), server.String(), r.RemoteAddr, r.Header,
-	})
-	w.mu.Unlock()
-	if r.Method == http.MethodGet {
-		fmt.Fprint(rw, `<?xml version="1.0" encoding="utf-8"?>
-<GoalState><Version>2012-11-30</Version><Incarnation>1</Incarnation><Container><ContainerId>c</ContainerId>
-<RoleInstanceList><RoleInstance><InstanceId>i</InstanceId></RoleInstance></RoleInstanceList></Container></GoalState>`)
+	defer w.mu.Unlock()
+	w.close()
+	return nil
+}
+
+func (w *Wire) close() {
+	if w.stop != nil {
+		w.stop()
+		w.stop = nil
 	}
+}
+
+// Log is every request so far.
+func (w *Wire) Log(_ inside.None, log *[]wiretest.Request) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, server := range w.servers {
+		*log = append(*log, server.Requests()...)
+	}
+	return nil
 }

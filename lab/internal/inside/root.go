@@ -70,6 +70,7 @@ func mountRoot(tree string) (string, error) {
 func mountKernel(m *mounter, udev, systemd bool) {
 	const quiet = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	m.mount("proc", "/proc", "proc", quiet, "")
+	protectHost(m)
 	m.mount("sysfs", "/sys", "sysfs", quiet|readOnly(!udev), "")
 	m.mount("cgroup2", "/sys/fs/cgroup", "cgroup2", quiet|readOnly(!systemd), "")
 	m.mount("run", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755")
@@ -87,6 +88,13 @@ func mountKernel(m *mounter, udev, systemd bool) {
 	m.symlink("/proc/self/fd/0", "/dev/stdin")
 	m.symlink("/proc/self/fd/1", "/dev/stdout")
 	m.symlink("/proc/self/fd/2", "/dev/stderr")
+}
+
+// protectHost leaves of the kernel's settings only those of the network writable: the others are the host's too.
+func protectHost(m *mounter) {
+	m.bind(m.root+"/proc/sys/net", "/proc/sys/net")
+	m.bind(m.root+"/proc/sys", "/proc/sys")
+	m.mount("", "/proc/sys", "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, "")
 }
 
 func readOnly(yes bool) uintptr {

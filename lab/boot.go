@@ -1,0 +1,109 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/rpc"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/internal/inside"
+)
+
+// boot starts the daemons, but those that the configuration leaves out.
+func (g *Guest) boot(ctx context.Context, c Config) error {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	for d, state := range c.Daemons {
+		if err := g.setState(ctx, d, state); err != nil {
+			return err
+		}
+	}
+	if c.Systemd {
+		return g.bootSystemd(ctx, c)
+	}
+	if err := g.Symlink("/run/systemd/journal/dev-log", "/dev/log"); err != nil {
+		return err
+	}
+	for _, d := range []Daemon{Journald, DBus, Udevd, Resolved, NetworkManager} {
+		if c.Daemons[d] != Running || d == Udevd && !c.Udev {
+			continue
+		}
+		if err := g.Start(ctx, d); err != nil {
+			return err
+		}
+		if d == Udevd {
+			if err := g.announceNICs(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// setState arranges the files of a daemon for how it is to be found.
+func (g *Guest) setState(ctx context.Context, d Daemon, state State) error {
+	if state == Absent && d.bus() != "" {
+		if err := g.root.Remove("usr/share/dbus-1/system-services/" + d.bus() + ".service"); err != nil {
+			return err
+		}
+	}
+	var command []string
+	switch {
+	case state == Running:
+		return nil
+	case !g.systemd && state == Masked:
+		return fmt.Errorf("lab: only with systemd can %s be masked", d)
+	case !g.systemd:
+		return nil
+	case state == Stopped:
+		command = []string{"find", "/etc/systemd/system", "-path", "*.wants/" + string(d) + ".service", "-delete"}
+	case state == Masked:
+		command = []string{"systemctl", "--root=/", "mask", string(d)}
+	default:
+		command = []string{"systemctl", "--root=/", "disable", string(d)}
+	}
+	_, err := g.Run(ctx, command[0], command[1:]...)
+	return err
+}
+
+// hostsUnits are masked: what they look after is the host's, or takes time that no test is about.
+var hostsUnits = []string{
+	"systemd-udev-trigger.service", "systemd-sysctl.service", "systemd-modules-load.service", "modprobe@.service",
+	"sys-kernel-debug.mount", "sys-kernel-tracing.mount", "sys-kernel-config.mount", "sys-fs-fuse-connections.mount",
+	"dev-hugepages.mount", "dev-mqueue.mount", "ldconfig.service", "systemd-update-utmp.service",
+	"systemd-update-utmp-runlevel.service", "systemd-pcrextend@.service", "getty.target",
+}
+
+// bootSystemd makes systemd PID 1 and waits until it has started what there is to start.
+func (g *Guest) bootSystemd(ctx context.Context, c Config) error {
+	for _, unit := range hostsUnits {
+		if err := g.Symlink("/dev/null", "/etc/systemd/system/"+unit); err != nil {
+			return err
+		}
+	}
+	err := g.call(ctx, "Guest.Boot", inside.Command{
+		Name: "systemd", Argv: []string{"/lib/systemd/systemd", "--log-target=journal", "--show-status=0"},
+		// In a container systemd has its kernel command line from this variable.
+		Env: append(smallEnv(), "container=lab", "SYSTEMD_PROC_CMDLINE="+c.Cmdline),
+	}, nil)
+	if refused, ok := errors.AsType[rpc.ServerError](err); ok { // else the connection is gone with the program that had it
+		return refused
+	}
+	err = poll(ctx, func() error {
+		state, err := g.Run(ctx, "systemctl", "is-system-running")
+		if state == "running" || state == "degraded" {
+			return nil
+		}
+		return fmt.Errorf("systemd is %s: %w", state, err)
+	})
+	if err == nil && c.Udev {
+		err = g.announceNICs(ctx)
+	}
+	return err
+}
+
+// announceNICs has udev look at the network interfaces that were there before it.
+func (g *Guest) announceNICs(ctx context.Context) error {
+	_, err := g.Run(ctx, "udevadm", "trigger", "-s", "net", "-c", "add", "--settle")
+	return err
+}
