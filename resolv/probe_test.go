@@ -98,15 +98,15 @@ func TestProbeSilent(t *testing.T) {
 
 // A question by name: what doctor asks.
 func TestAsk(t *testing.T) {
-	var asked string
+	asked := make(chan string, 1)
 	addr := serve(t, "127.53.0.6", func(w dns.ResponseWriter, q *dns.Msg) {
-		asked = q.Question[0].String()
+		asked <- q.Question[0].String()
 		_ = w.WriteMsg(new(dns.Msg).SetReply(q))
 	})
 	if _, err := resolv.Ask(t.Context(), addr, "a.example", dns.TypeA); err != nil {
 		t.Fatal(err)
 	}
-	if asked != ";a.example.\tIN\t A" {
-		t.Errorf("asked %q", asked)
+	if got := <-asked; got != ";a.example.\tIN\t A" {
+		t.Errorf("asked %q", got)
 	}
 }

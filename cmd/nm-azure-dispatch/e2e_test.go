@@ -1,0 +1,228 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bustest"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/wiretest"
+)
+
+const leaseEnv = "DHCP4_IP_ADDRESS=10.0.0.4"
+
+// daemons puts NetworkManager and resolved on the machine's system bus. The
+// device is lo, the one interface that the namespace has.
+func daemons(t *testing.T) (*bustest.Bus, *bustest.NetworkManager, *bustest.Resolved) {
+	t.Helper()
+	bus := &bustest.Bus{Address: bustest.Start(t, "/run/dbus/system_bus_socket")}
+	nm := bus.NetworkManager(t, []bustest.Device{{Interface: "lo", State: 100, Options: map[string]string{
+		"ip_address": "10.0.0.4", "routers": "10.0.0.1", "private_245": "a8:3f:81:10", "domain_name_servers": "127.53.1.1 10.0.0.2",
+	}}}, []map[string]any{
+		{"interface": "lo", "nameservers": []string{"10.0.0.2"}, "domains": []string{"a.example"}, "priority": int32(100), "vpn": false},
+	})
+	return bus, nm, bus.Resolved(t, 1)
+}
+
+// One event does all there is to do; the next finds it done.
+func TestEvent(t *testing.T) {
+	inside(t, func(t *testing.T, m *machine) {
+		bus, nm, resolved := daemons(t)
+		server, journal := m.wireServer(wiretest.Script{}), m.journald()
+		calls := bus.Monitor(t, nm.Conn, resolved.Conn)
+
+		if status, stderr := m.event("lo", "up", leaseEnv); status != 0 || stderr != "" {
+			t.Errorf("status %d, stderr %q", status, stderr)
+		}
+		if diff := cmp.Diff([]string{"GET /machine/?comp=goalstate", "POST /machine/?comp=health"}, requests(server)); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+		want := []string{"SetLinkDNS 1 [{2 [10 0 0 2]}]", "SetLinkDomains 1 [{a.example false}]", "FlushCaches"}
+		if diff := cmp.Diff(want, resolved.Calls()); diff != "" {
+			t.Errorf("calls to resolved (-want +got):\n%s", diff)
+		}
+		golden(t, "journal/up.golden", journal.taken(t))
+		golden(t, "check-in.json.golden", read(t, "/run/nm-azure-dispatch/check-in.json"))
+		golden(t, "link.json.golden", read(t, "/run/nm-azure-dispatch/links/1.json"))
+		withPush := len(calls()) // Hello among them
+		if withPush > 12 {
+			t.Errorf("%d round trips with a push, want at most 12: %v", withPush, calls())
+		}
+
+		if status, stderr := m.event("lo", "dhcp4-change", leaseEnv); status != 0 || stderr != "" {
+			t.Errorf("again: status %d, stderr %q", status, stderr)
+		}
+		if n := len(requests(server)); n != 2 {
+			t.Errorf("again: %d requests in all, want 2", n)
+		}
+		if n := len(resolved.Calls()); n != 3 {
+			t.Errorf("again: %d calls to resolved in all, want 3", n)
+		}
+		if got := journal.taken(t); got != "" {
+			t.Errorf("again: journal %q, want nothing", got)
+		}
+		without := len(calls()) - withPush
+		if without > 9 {
+			t.Errorf("%d round trips without a push, want at most 9: %v", without, calls()[withPush:])
+		}
+		t.Logf("round trips: %d with a push, %d without: %v", withPush, without, calls())
+	})
+}
+
+func requests(s *wiretest.Server) (out []string) {
+	for _, r := range s.Requests() {
+		out = append(out, r.Method+" "+r.Path)
+	}
+	return out
+}
+
+// Not an event of ours, a slave device, another platform: no socket, no file, no word.
+func TestNothingToDo(t *testing.T) {
+	inside(t, func(t *testing.T, m *machine) {
+		server, journal := m.wireServer(wiretest.Script{}), m.journald()
+		m.command("ip", "link", "add", "br0", "type", "bridge")
+		m.command("ip", "link", "add", "v0", "type", "veth", "peer", "name", "v1")
+		m.command("ip", "link", "set", "v0", "master", "br0")
+		m.must(syscall.Mount("sysfs", "/sys", "sysfs", 0, "")) // that of this network namespace
+		for _, tt := range []struct{ name, iface, action, cmdline string }{
+			{"not ours", "lo", "connectivity-change", ""},
+			{"no device", "none", "hostname", ""},
+			{"static up", "lo", "up", ""},
+			{"down with nothing of ours", "lo", "down", ""},
+			{"slave", "v0", "dhcp4-change", ""},
+			{"another platform", "lo", "dhcp4-change", "ignition.platform.id=qemu"},
+			{"no platform", "lo", "dhcp4-change", "quiet"},
+		} {
+			if tt.cmdline != "" {
+				m.cmdline(tt.cmdline)
+			}
+			status, stderr := m.event(tt.iface, tt.action)
+			if got := journal.taken(t); status != 0 || stderr != "" || got != "" {
+				t.Errorf("%s: status %d, stderr %q, journal %q", tt.name, status, stderr, got)
+			}
+		}
+		if n := len(server.Requests()); n > 0 {
+			t.Errorf("%d requests", n)
+		}
+		if _, err := os.Lstat("/run/nm-azure-dispatch"); err == nil {
+			t.Error("the state directory was made")
+		}
+	})
+}
+
+// 40 events at once: one Ready.
+func TestConcurrentEvents(t *testing.T) {
+	inside(t, func(t *testing.T, m *machine) {
+		daemons(t)
+		server := m.wireServer(wiretest.Script{})
+		m.journald()
+		var wg sync.WaitGroup
+		for range 40 {
+			wg.Go(func() {
+				if status, stderr := m.event("lo", "up", leaseEnv); status != 0 {
+					t.Errorf("status %d: %s", status, stderr)
+				}
+			})
+		}
+		wg.Wait()
+		if got := requests(server); len(got) != 2 {
+			t.Errorf("requests %v, want one goal state and one health", got)
+		}
+	})
+}
+
+// Without journald the entries are lines on stderr.
+func TestNoJournal(t *testing.T) {
+	inside(t, func(t *testing.T, m *machine) {
+		daemons(t)
+		m.wireServer(wiretest.Script{})
+		status, stderr := m.event("lo", "up", leaseEnv)
+		lines := strings.Split(strings.TrimSpace(stderr), "\n")
+		slices.Sort(lines)
+		golden(t, "stderr.golden", strings.Join(lines, "\n"))
+		if status != 0 {
+			t.Errorf("status %d", status)
+		}
+	})
+}
+
+// golden compares with a file, in which what changes from run to run is left out.
+// UPDATE_GOLDEN=1 writes the files.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	for _, re := range []string{`(after_boot_ms"?[=:] ?)\d+`, `(NM_AZURE_AFTER_BOOT_MS=)\d+`, `((?:boot_id|_at)": )"[^"]*"`, `(:)\d{4,5}(->)`} {
+		got = regexp.MustCompile(re).ReplaceAllString(got, "${1}X")
+	}
+	entries := regexp.MustCompile(`\n\n+`).Split(strings.TrimSpace(got), -1) // the journal's, in no certain order
+	slices.Sort(entries)
+	got = strings.Join(entries, "\n\n") + "\n"
+	file := filepath.Join("testdata", name)
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(read(t, file), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Ceilings that do not flicker; the ratios of times are printed by make bench.
+func TestCeilings(t *testing.T) {
+	fi, err := os.Stat(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if limit := int64(9 << 20); fi.Size() > limit {
+		t.Errorf("the program is %d bytes long, the limit is %d", fi.Size(), limit)
+	}
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, limit := bytes.Count(out, []byte("\n")), 235; n > limit {
+		t.Errorf("%d packages are linked, the limit is %d", n, limit)
+	}
+	faults := []int64{}
+	for range 11 {
+		cmd := exec.Command(binary, "hook", "lo", "dhcp4-change")
+		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+			t.Fatalf("no-op: %v %s", err, out)
+		}
+		faults = append(faults, cmd.ProcessState.SysUsage().(*syscall.Rusage).Minflt)
+	}
+	slices.Sort(faults)
+	t.Logf("minor page faults of a no-op: %v", faults)
+	if median, limit := faults[len(faults)/2], int64(400); median > limit {
+		t.Errorf("a no-op takes %d minor page faults, the limit is %d", median, limit)
+	}
+}
+
+// The records are JSON for others to read.
+func TestRecordIsJSON(t *testing.T) {
+	for _, name := range []string{"check-in.json.golden", "link.json.golden"} {
+		b := regexp.MustCompile(`: X`).ReplaceAllString(read(t, filepath.Join("testdata", name)), `: "X"`)
+		if !json.Valid([]byte(b)) {
+			t.Errorf("%s is no JSON", name)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package main_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// Every wrong argument gets one line that names it, its limit and the remedy.
+func TestUsage(t *testing.T) {
+	tests := []struct {
+		args   string
+		status int
+		stderr string
+	}{
+		{"frobnicate", 2, `nm-azure-dispatch: unknown command "frobnicate", want `},
+		{"hook", 2, "nm-azure-dispatch: hook: 0 arguments, want 2: INTERFACE ACTION"},
+		{"hook eth0 up now", 2, "nm-azure-dispatch: hook: 3 arguments, want 2: INTERFACE ACTION"},
+		{"hook ../../etc/passwd up", 2, `nm: interface "../../etc/passwd" is not a name that an interface can have: it is 16 bytes long, the limit is 15; see ip link`},
+		{"hook a/b down", 2, `nm: interface "a/b" is not a name that an interface can have: it holds a slash, a colon, white space or a control character; see ip link`},
+		{"check-in --server wire.example", 2, `nm-azure-dispatch: check-in: invalid value "wire.example" for flag -server: want an IPv4 address such as 168.63.129.16; see --help`},
+		{"check-in --server fe80::1", 2, `nm-azure-dispatch: check-in: invalid value "fe80::1" for flag -server: want the IPv4 address of one host, such as 168.63.129.16; see --help`},
+		{"check-in --server 224.0.0.1", 2, `nm-azure-dispatch: check-in: invalid value "224.0.0.1" for flag -server: want the IPv4 address of one host, such as 168.63.129.16; see --help`},
+		{"check-in --timeout soon", 2, `nm-azure-dispatch: check-in: invalid value "soon" for flag -timeout: parse error; see --help`},
+		{"check-in --timeout 0s", 2, `nm-azure-dispatch: check-in: --timeout 0s is out of range: more than 0, at most 24h0m0s`},
+		{"check-in --timeout 25h", 2, `nm-azure-dispatch: check-in: --timeout 25h0m0s is out of range: more than 0, at most 24h0m0s`},
+		{"check-in now", 2, `nm-azure-dispatch: check-in: unexpected argument "now"; see --help`},
+		{"check-in --now", 2, `nm-azure-dispatch: check-in: flag provided but not defined: -now; see --help`},
+		{"version 2", 2, `nm-azure-dispatch: version: unexpected argument "2"; see --help`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.args, func(t *testing.T) {
+			cmd := exec.Command(binary, strings.Fields(tt.args)...)
+			var stdout, stderr strings.Builder
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			_ = cmd.Run()
+			if got := cmd.ProcessState.ExitCode(); got != tt.status {
+				t.Errorf("status %d, want %d", got, tt.status)
+			}
+			if got := stderr.String(); !strings.HasPrefix(got, tt.stderr) || strings.Count(got, "\n") != 1 {
+				t.Errorf("stderr %q, want %q", got, tt.stderr)
+			}
+			if stdout.Len() > 0 {
+				t.Errorf("stdout %q", stdout.String())
+			}
+		})
+	}
+}
+
+func TestVersionAndHelp(t *testing.T) {
+	for args, want := range map[string]string{
+		"version": "nm-azure-dispatch 1.2.3\ngo1.", "--help": "usage: nm-azure-dispatch COMMAND", "check-in --help": "usage: nm-azure-dispatch COMMAND",
+	} {
+		out, err := exec.Command(binary, strings.Fields(args)...).Output()
+		if err != nil || !strings.HasPrefix(string(out), want) {
+			t.Errorf("%s: %v, %q", args, err, out)
+		}
+	}
+	if err := exec.Command(binary).Run(); err == nil {
+		t.Error("no argument: status 0, want 2")
+	}
+}
