@@ -10,7 +10,7 @@ import (
 type flight struct {
 	Attempt
 	asked    time.Time     // when the request was made that is not answered yet
-	patience time.Duration // how long after that a fresh attempt gets its chance
+	patience time.Duration // how long after that it is cancelled beside an older one
 	answers  chan struct{} // one value for each answered request; closed at the end
 	cancel   context.CancelCauseFunc
 }

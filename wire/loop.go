@@ -10,20 +10,20 @@ import (
 // loop is one Report: which attempts are under way, and when the next is due.
 //
 // A request that hangs must not cost its whole 60 s when the server would answer
-// the next one in milliseconds; a server that takes 15 s for each answer must not
-// be asked anew for ever. So up to two attempts are under way:
+// the next one in milliseconds; and a server that takes 15 s for each answer must
+// be left to answer. So up to two attempts are under way:
 //
-//   - The newest is given patience, 3 s for each of its requests. When it runs
-//     out, the attempt becomes the older one, which is left alone until its
-//     requests' own limit, and a fresh attempt starts beside it.
-//   - When the newest runs out of patience beside an older one, it is cancelled,
-//     which is a failure like any other, and the patience of those after it
-//     doubles, up to 60 s. A failure of another kind sets it back to 3 s.
-//   - When the newest has failed, the next one starts after a pause, be there an
-//     older one or not. When the older one has failed, nothing starts.
+//   - If the newest is alone and one of its requests has had no answer for 3 s, a
+//     fresh attempt starts beside it. It is now the older one, and has until its
+//     requests' own limit.
+//   - If the newest is beside an older one and has had no answer for 3 s, it is
+//     cancelled, which is a failure like any other. Those after it are given
+//     twice as long each time, up to 60 s, until one fails in another way.
+//   - When the newest has failed, the next one starts after a pause, whether there
+//     is an older one or not. When the older one has failed, nothing starts.
 //
-// The first success ends it all. Three requests that hang cost 3 + 3 + 6 s and
-// two pauses.
+// The first success ends it all. Three requests that hang thus cost 3 + 3 + 6 s
+// and two pauses, and a slow server nothing but its slowness.
 type loop struct {
 	r *Reporter
 	h Health
@@ -72,6 +72,9 @@ func (l *loop) run(ctx context.Context) (Outcome, error) {
 func (l *loop) due() time.Time {
 	if l.newest == nil {
 		return l.retryAt
+	}
+	if l.older == nil {
+		return l.newest.asked.Add(firstPatience)
 	}
 	return l.newest.asked.Add(l.newest.patience)
 }

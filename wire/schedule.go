@@ -41,8 +41,8 @@ func jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64()))
 }
 
-// The patience with a request that has not been answered, after which a fresh
-// attempt gets its chance. See loop.
+// The patience with a request that is not answered, until a fresh attempt gets
+// its chance. See loop.
 const (
 	firstPatience = 3 * time.Second
 	maxPatience   = requestTimeout

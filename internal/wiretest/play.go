@@ -2,40 +2,16 @@ package wiretest
 
 import (
 	"bufio"
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"strings"
 	"time"
 )
-
-// apply changes a good answer into the step's.
-func (s Step) apply(a answer, goal GoalState) answer {
-	if s.Status != 0 {
-		if s.Status/100 != 2 {
-			a.body = ""
-		}
-		a.status = s.Status
-	}
-	if s.Body != nil {
-		a.body = goal.expand(*s.Body)
-	}
-	if missing := s.BodyBytes - len(a.body); missing > 0 {
-		a.body += strings.Repeat(".", missing)
-	}
-	header := map[string]string{}
-	maps.Copy(header, a.header)
-	maps.Copy(header, s.Header)
-	if s.HeaderBytes > 0 {
-		header["X-Filler"] = strings.Repeat(".", s.HeaderBytes)
-	}
-	a.header = header
-	return a
-}
 
 // play sends the answer, or commits the step's fault in its place. It reports
 // whether the connection can be used for another request.
@@ -43,11 +19,11 @@ func play(ctx context.Context, c net.Conn, r io.Reader, s Step, a answer) bool {
 	sleep(ctx, s.Delay)
 	switch {
 	case s.Hang:
-		_, _ = io.Copy(io.Discard, r) // ends when the client closes, or when ctx ends
+		_, _ = io.Copy(io.Discard, r) // ends when the client closes, or with ctx
 		return false
 	case s.Reset:
 		if tcp, ok := c.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // unsent data is dropped and Close sends RST: see SO_LINGER in socket(7)
+			_ = tcp.SetLinger(0) // Close then sends RST: see SO_LINGER in socket(7)
 		}
 		return false
 	case s.Close:
@@ -56,31 +32,13 @@ func play(ctx context.Context, c net.Conn, r io.Reader, s Step, a answer) bool {
 		_, _ = io.WriteString(c, *s.Raw)
 		return false
 	}
-
 	w := bufio.NewWriter(c)
 	for _, status := range s.Informational {
 		fmt.Fprintf(w, "HTTP/1.1 %d %s\r\n\r\n", status, http.StatusText(status))
 	}
 	writeHeader(w, s, a)
-	body := []byte(a.body)
-	if s.Chunked {
-		body = chunked(body)
-	}
-	body = body[:max(0, len(body)-s.Withhold)]
-	if s.Trickle > 0 {
-		for _, b := range body {
-			w.Flush()
-			if sleep(ctx, s.Trickle); ctx.Err() != nil {
-				return false
-			}
-			if err := w.WriteByte(b); err != nil {
-				return false
-			}
-		}
-	} else {
-		_, _ = w.Write(body) // Flush returns its error
-	}
-	return w.Flush() == nil && !s.HTTP10 && !s.CloseAfter && s.Withhold == 0
+	err := writeBody(ctx, w, s, a)
+	return err == nil && !s.HTTP10 && !s.CloseAfter && s.Withhold == 0
 }
 
 func writeHeader(w io.Writer, s Step, a answer) {
@@ -96,21 +54,54 @@ func writeHeader(w io.Writer, s Step, a answer) {
 	case s.Chunked:
 		fmt.Fprint(w, "Transfer-Encoding: chunked\r\n")
 	case !s.HTTP10:
-		fmt.Fprintf(w, "Content-Length: %d\r\n", len(a.body))
+		fmt.Fprintf(w, "Content-Length: %d\r\n", len(a.body)+a.filler)
 	}
 	fmt.Fprint(w, "\r\n")
 }
 
-// chunked cuts a body into chunks of 100 bytes.
-func chunked(body []byte) []byte {
-	var b bytes.Buffer
-	for len(body) > 0 {
-		n := min(len(body), 100)
-		fmt.Fprintf(&b, "%x\r\n%s\r\n", n, body[:n])
-		body = body[n:]
+// writeBody sends the body in pieces: single bytes if it trickles, small chunks
+// if it is chunked.
+func writeBody(ctx context.Context, w *bufio.Writer, s Step, a answer) error {
+	size := int64(max(0, len(a.body)+a.filler-s.Withhold))
+	body := io.LimitReader(io.MultiReader(strings.NewReader(a.body), dots{}), size)
+	out, piece := io.Writer(w), make([]byte, 32<<10)
+	if s.Chunked {
+		chunks := httputil.NewChunkedWriter(w)
+		if s.Withhold == 0 {
+			defer w.Flush()
+			defer io.WriteString(w, "\r\n") // no trailer
+			defer chunks.Close()
+		}
+		out, piece = chunks, piece[:100]
 	}
-	b.WriteString("0\r\n\r\n")
-	return b.Bytes()
+	if s.Trickle > 0 {
+		piece = piece[:1]
+	}
+	for {
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		n, err := body.Read(piece)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if sleep(ctx, s.Trickle); ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if _, err := out.Write(piece[:n]); err != nil {
+			return err
+		}
+	}
+}
+
+// dots is an endless body.
+type dots struct{}
+
+func (dots) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = '.'
+	}
+	return len(p), nil
 }
 
 // sleep waits, but no longer than ctx.

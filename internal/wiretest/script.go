@@ -11,7 +11,11 @@
 // faults are none that net/http would let a handler commit.
 package wiretest
 
-import "time"
+import (
+	"maps"
+	"strings"
+	"time"
+)
 
 // Script says how a [Server] differs from a well-behaved one. The zero value
 // does not differ. Each endpoint has its own list of steps; a request that finds
@@ -61,6 +65,28 @@ type Step struct {
 // silent reports whether the step gives no HTTP answer.
 func (s Step) silent() bool {
 	return s.Hang || s.Reset || s.Close || s.Raw != nil
+}
+
+// apply changes a good answer into the step's.
+func (s Step) apply(a answer, goal GoalState) answer {
+	if s.Status != 0 {
+		if s.Status/100 != 2 {
+			a.body = ""
+		}
+		a.status = s.Status
+	}
+	if s.Body != nil {
+		a.body = goal.expand(*s.Body)
+	}
+	a.filler = max(0, s.BodyBytes-len(a.body))
+	header := map[string]string{}
+	maps.Copy(header, a.header)
+	maps.Copy(header, s.Header)
+	if s.HeaderBytes > 0 {
+		header["X-Filler"] = strings.Repeat(".", s.HeaderBytes)
+	}
+	a.header = header
+	return a
 }
 
 // take removes the step for the next request from the list; the zero Step if

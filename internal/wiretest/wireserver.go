@@ -62,6 +62,7 @@ type answer struct {
 	status int
 	header map[string]string
 	body   string
+	filler int // so many bytes follow the body
 }
 
 func xmlAnswer(status int, body string) answer {

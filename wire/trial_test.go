@@ -1,0 +1,55 @@
+package wire_test
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/wiretest"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
+)
+
+// other is a second server's address.
+var other = netip.MustParseAddr("100.115.176.3")
+
+// trial is a Report in a bubble, and what was seen of it.
+type trial struct {
+	out    wire.Outcome
+	err    error
+	took   time.Duration
+	failed []wire.Attempt
+	at     []time.Duration // when each of failed did
+}
+
+// try reports Ready for at most the given time. The bubble's clock stands still
+// except when all wait, so times are exact but for the jitter of the pauses.
+func try(t *testing.T, r *wire.Reporter, limit time.Duration) trial {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	var tr trial
+	start := time.Now()
+	r.OnAttempt = func(a wire.Attempt) {
+		tr.failed = append(tr.failed, a)
+		tr.at = append(tr.at, time.Since(start))
+	}
+	tr.out, tr.err = r.Report(ctx, wire.Ready())
+	tr.took = time.Since(start)
+	return tr
+}
+
+// near reports whether got is want, give or take a tenth of the pauses in it.
+func near(got, want, pauses time.Duration) bool {
+	return (got - want).Abs() <= pauses/10
+}
+
+const (
+	ms  = time.Millisecond
+	sec = time.Second
+)
+
+// each returns the steps one after the other.
+func each(steps ...wiretest.Step) []wiretest.Step { return steps }
+
+func delay(d time.Duration) wiretest.Duration { return wiretest.Duration(d) }
