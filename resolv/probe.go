@@ -2,9 +2,11 @@ package resolv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"time"
 
 	"github.com/miekg/dns"
@@ -15,6 +17,9 @@ const (
 	probeUDPSize = 1232            // what passes everywhere without fragments, dnsflagday.net/2020
 	dnsPort      = "53"
 )
+
+// ErrNoAnswer says that a nameserver was silent for as long as it was given.
+var ErrNoAnswer = errors.New("no answer in time")
 
 // Answer is what a nameserver said to one question.
 type Answer struct {
@@ -27,7 +32,8 @@ type Answer struct {
 
 // Probe asks a nameserver for the root's NS records, which any resolver can
 // answer, once: over UDP with EDNS0, and over TCP if that answer is cut. It
-// takes 2 s at the most. A server that refuses the question has answered.
+// takes 2 s at the most, and the error is ErrNoAnswer then or when ctx ends. A
+// server that refuses the question has answered.
 func Probe(ctx context.Context, server netip.Addr) (Answer, error) {
 	return Ask(ctx, server, ".", dns.TypeNS)
 }
@@ -44,6 +50,9 @@ func Ask(ctx context.Context, server netip.Addr, name string, qtype uint16) (Ans
 	if err == nil && reply.Truncated {
 		a.Truncated = true
 		reply, rtt, err = exchange(ctx, "tcp", q, server)
+	}
+	if err != nil && (ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded)) {
+		err = ErrNoAnswer
 	}
 	if err != nil {
 		return a, fmt.Errorf("resolv: nameserver %s: %w", server, err)

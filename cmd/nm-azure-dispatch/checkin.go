@@ -40,8 +40,7 @@ func checkIn(args []string) int {
 	if ok, status := parse(flags, args); !ok {
 		return status
 	}
-	if *timeout <= 0 || *timeout > maxTimeout {
-		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: check-in: --timeout %v is out of range: more than 0, at most %v\n", *timeout, maxTimeout)
+	if !timeoutInRange("check-in", *timeout) {
 		return exitUsage
 	}
 	root := os.DirFS("/")
@@ -51,8 +50,7 @@ func checkIn(args []string) int {
 			return exitDone
 		}
 	}
-	if os.Geteuid() != 0 {
-		fmt.Fprintln(os.Stderr, "nm-azure-dispatch: check-in: only root can check in: use sudo, or see nm-azure-dispatch status")
+	if !asRoot("check-in") {
 		return exitFailed
 	}
 

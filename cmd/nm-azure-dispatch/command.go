@@ -20,6 +20,9 @@ const usage = `usage: nm-azure-dispatch COMMAND [OPTION ...]
             tell Azure that this VM is ready, unless that was done in this boot
   hook INTERFACE ACTION
             what NetworkManager's dispatcher runs: handle one of its events
+  report-failure --reason TEXT [--timeout DURATION]
+            tell Azure that provisioning failed, and why; refused after a
+            check-in in the same boot
   version   print the versions of the program, of Go and of the modules in it
 
 Exit status: 0 done or nothing to do, 1 failed, 2 wrong usage.
@@ -36,6 +39,8 @@ func command(args []string) int {
 	switch name, rest := args[0], args[1:]; name {
 	case "check-in":
 		return checkIn(rest)
+	case "report-failure":
+		return reportFailure(rest)
 	case "version":
 		return printVersion(rest)
 	case "help", "-h", "-help", "--help":
@@ -45,7 +50,7 @@ func command(args []string) int {
 		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: hook: %d arguments, want 2: INTERFACE ACTION\n", len(rest))
 		return exitUsage
 	default:
-		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: unknown command %.64q, want check-in, hook or version; see --help\n", name)
+		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: unknown command %.64q, want one of those in --help; see --help\n", name)
 		return exitUsage
 	}
 }

@@ -71,11 +71,41 @@ func (c *CheckIn) Follow(ctx context.Context, t Target, force bool) (boot.CheckI
 		if !errors.Is(err, boot.ErrLocked) {
 			return rec, err
 		}
-		select {
-		case <-ctx.Done():
+		if !wait(ctx, followPoll) {
 			return rec, err
-		case <-time.After(followPoll):
 		}
+	}
+}
+
+// ErrReady says that Ready was reported in this boot: a failure after it would
+// contradict what Azure has been told.
+var ErrReady = errors.New("in this boot Azure was already told that the VM is ready")
+
+// Fail reports that provisioning failed, and why, unless that is done; from
+// then on no Ready goes out in this boot but by force. The error is ErrReady
+// after a Ready; otherwise it is why the context ended without success.
+func (c *CheckIn) Fail(ctx context.Context, t Target, reason string) (boot.CheckIn, error) {
+	for {
+		unlock, err := c.Records.LockCheckIn()
+		if errors.Is(err, boot.ErrLocked) {
+			if !wait(ctx, followPoll) {
+				return boot.CheckIn{}, err
+			}
+			continue
+		}
+		if err != nil {
+			c.sayRecordFailed(err)
+		} else {
+			defer unlock()
+		}
+		rec, _ := c.Done()
+		switch rec.State {
+		case boot.Ready:
+			return rec, ErrReady
+		case boot.Failed:
+			return rec, nil
+		}
+		return c.send(ctx, t, rec, wire.ProvisioningFailed(reason), boot.Failed, journal.FailureReported)
 	}
 }
 
@@ -137,7 +167,7 @@ func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, h wire.H
 	c.write(&rec)
 	c.Log(kind, slog.String("wireserver", rec.WireServer), slog.String("source", string(rec.Source)),
 		slog.String("via", rec.Via), slog.String("interface", rec.Interface), slog.String("incarnation", rec.Incarnation),
-		slog.Int("attempts", rec.Attempts), slog.Int64("after_boot_ms", rec.AfterBootMS))
+		slog.Int("attempts", rec.Attempts), slog.Int64("after_boot_ms", rec.AfterBootMS), slog.String("reason", h.Description))
 	return rec, nil
 }
 
