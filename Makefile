@@ -1,0 +1,64 @@
+# make demo shows the product doing its job, make test passes all tests; both install what they need, as root on
+# Debian 12 or 13. Go 1.26 is the one thing that no package of Debian's brings.
+
+VERSION := 0.1.0
+GO := go
+BUILD_FLAGS := -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)"
+FUZZTIME := 10s
+
+# Pinned, so that a new release of a linter does not fail an old commit.
+STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOFUMPT := $(GO) run mvdan.cc/gofumpt@v0.12.0
+
+.DEFAULT_GOAL := build
+.PHONY: build demo test unit lab lint fuzz bench faults clean deps go-version
+include packaging/rpm/rpm.mk
+
+build: go-version
+	CGO_ENABLED=0 $(GO) build $(BUILD_FLAGS) -o bin/nm-azure-dispatch ./cmd/nm-azure-dispatch
+
+demo: build deps
+	$(GO) run ./lab/cmd/demo
+
+test: lint unit lab fuzz faults rpmlint verify-reproducible boot-test
+
+# Everything but what has a target of its own below.
+unit: build deps
+	$(GO) vet ./...
+	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=on -count=1 \
+		$$($(GO) list ./... | grep -v -e /lab -e /boottest -e /faults)
+
+lab: build deps
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout=20m ./lab/...
+
+lint: go-version
+	@out=$$($(GOFUMPT) -l .); [ -z "$$out" ] || { echo "gofumpt would change: $$out" >&2; exit 1; }
+	$(STATICCHECK) -checks all ./...
+
+# Each target for FUZZTIME, from the corpus that is committed.
+fuzz: go-version
+	@set -e; for p in $$($(GO) list ./...); do \
+		for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
+			$(GO) test -run='^$$' -fuzz="^$$f$$" -fuzztime=$(FUZZTIME) $$p; done; done
+
+bench: build deps
+	GO=$(GO) $(GO) test -run='^$$' -bench=. -benchtime=300x ./cmd/nm-azure-dispatch
+
+clean:
+	rm -rf bin dist
+
+go-version:
+	@command -v $(GO) >/dev/null || { echo "Go is not there: install Go 1.26 or later from https://go.dev/dl and put it into PATH" >&2; exit 1; }
+	@v=$$(GOTOOLCHAIN=local $(GO) env GOVERSION); case $$v in go1.2[6-9]*|go1.[3-9][0-9]*|go[2-9]*|devel*) ;; \
+		*) echo "$$v is too old: this needs Go 1.26 or later, from https://go.dev/dl" >&2; exit 1;; esac
+
+# Tools are COMMAND:PACKAGE; what is there is not installed again.
+TOOLS = ip:iproute2 nsenter:util-linux mmdebstrap:mmdebstrap dbus-daemon:dbus-daemon gcc:gcc curl:curl \
+	qemu-img:qemu-utils xz:xz-utils git:git
+define install-tools
+@missing=; for t in $(TOOLS); do \
+	command -v $${t%:*} >/dev/null || [ -x /usr/sbin/$${t%:*} ] || missing="$$missing $${t#*:}"; done; \
+[ -z "$$missing" ] || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing; }
+endef
+deps: go-version
+	$(install-tools)
