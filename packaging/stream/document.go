@@ -1,0 +1,64 @@
+package stream
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/packaging/stream/internal/jsontree"
+)
+
+// MaxSize bounds the documents that are read. A published one has 0.1 MiB.
+const MaxSize = jsontree.MaxSize
+
+// A Document is a stream document as it was written.
+type Document struct{ doc *jsontree.Doc }
+
+// NewDocument returns an empty document.
+func NewDocument() *Document { return &Document{doc: jsontree.New()} }
+
+// ParseDocument reads a document. It fails on what is not a JSON object, or
+// is one that JSON readers would disagree about; whether the object makes
+// sense is Verify's business.
+func ParseDocument(in []byte) (*Document, error) {
+	doc, err := jsontree.Parse(in)
+	if err != nil {
+		return nil, err
+	}
+	return &Document{doc: doc}, nil
+}
+
+// Bytes returns the document; what was not changed is as it was read.
+func (d *Document) Bytes() []byte { return d.doc.Bytes() }
+
+// A Problem is one thing wrong with a document.
+type Problem struct {
+	Path string // where, as jq takes it behind a dot
+	Text string // what, and what to do about it
+
+	// Schema is set if the JSON Schema finds it too. The other problems are
+	// contradictions, which a schema cannot see.
+	Schema bool
+}
+
+func (p Problem) String() string { return p.Path + ": " + p.Text }
+
+// path joins names as jq does, with quotes around those that need them.
+func path(names ...string) string {
+	var b strings.Builder
+	for i, name := range names {
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		if isIdentifier(name) {
+			b.WriteString(name)
+		} else {
+			fmt.Fprintf(&b, "%q", name)
+		}
+	}
+	return b.String()
+}
+
+func isIdentifier(s string) bool {
+	const letters = "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	return s != "" && strings.Trim(s, letters+"0123456789") == "" && strings.Contains(letters, s[:1])
+}
