@@ -1,0 +1,55 @@
+# The packages and what is made from them. Included by the top Makefile, which sets GO and VERSION.
+
+RPM := dist/nm-azure-dispatch-$(VERSION)-1
+# The boot test upgrades from this one.
+RPM_OLDER := dist/older/nm-azure-dispatch-0.0.1-1.x86_64.rpm
+RPM_FILES := $(wildcard $(shell git ls-files 2>/dev/null))
+
+RPM_TOOLS := rpmbuild:rpm cpio:cpio file:file
+RPMLINT_TOOLS := rpmlint:rpmlint
+BOOT_TOOLS := systemd-nspawn:systemd-container mmdebstrap:mmdebstrap dnsmasq:dnsmasq-base ip:iproute2 nsenter:util-linux
+QEMU_TOOLS := qemu-system-x86_64:qemu-system-x86 mke2fs:e2fsprogs
+
+.PHONY: srpm rpm sbom rpm-tools rpmlint verify-reproducible boot-test boot-test-qemu
+
+rpm: $(RPM).src.rpm $(RPM).x86_64.rpm $(RPM).aarch64.rpm sbom
+srpm: $(RPM).src.rpm
+sbom: $(RPM).x86_64.cdx.json $(RPM).aarch64.cdx.json
+
+# Tools are COMMAND:PACKAGE; what is there is not installed again.
+rpm-tools: TOOLS := $(RPM_TOOLS)
+rpmlint: TOOLS := $(RPMLINT_TOOLS)
+boot-test: TOOLS := $(BOOT_TOOLS)
+boot-test-qemu: TOOLS := $(BOOT_TOOLS) $(QEMU_TOOLS)
+define install-tools
+@missing=; for t in $(TOOLS); do \
+	command -v $${t%:*} >/dev/null || [ -x /usr/sbin/$${t%:*} ] || missing="$$missing $${t#*:}"; done; \
+[ -z "$$missing" ] || DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing
+endef
+rpm-tools:
+	$(install-tools)
+
+$(RPM).%.rpm: $(RPM_FILES) | rpm-tools
+	GO=$(GO) packaging/rpm/build.sh dist $(VERSION) $*
+$(RPM_OLDER): $(RPM_FILES) | rpm-tools
+	GO=$(GO) packaging/rpm/build.sh dist/older 0.0.1 x86_64
+
+$(RPM).%.cdx.json: $(RPM).%.rpm packaging/rpm/sbom/main.go
+	rpm2cpio $< | cpio --quiet --extract --to-stdout ./usr/libexec/nm-azure-dispatch >$@.binary
+	$(GO) run ./packaging/rpm/sbom $@.binary $< >$@
+	rm $@.binary
+
+rpmlint: rpm
+	$(install-tools)
+	rpmlint --strict --config packaging/rpm/rpmlint.toml $(RPM).*.rpm
+
+verify-reproducible: rpm
+	GO=$(GO) packaging/rpm/verify.sh $(VERSION) $(RPM).*.rpm
+
+boot-test: $(RPM).x86_64.rpm $(RPM_OLDER)
+	$(install-tools)
+	CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 15m ./packaging/boottest -rpm $(CURDIR)/$(RPM).x86_64.rpm -older $(CURDIR)/$(RPM_OLDER)
+
+boot-test-qemu: $(RPM).x86_64.rpm $(RPM_OLDER)
+	$(install-tools)
+	CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 45m ./packaging/boottest -qemu -rpm $(CURDIR)/$(RPM).x86_64.rpm -older $(CURDIR)/$(RPM_OLDER)

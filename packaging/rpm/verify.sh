@@ -1,0 +1,23 @@
+#!/bin/sh
+# verify.sh VERSION PACKAGE...: builds the packages once more, in another directory, with an empty build cache, without
+# the network, and with another umask and time zone, and compares them byte by byte.
+set -eu
+version=$1
+shift
+tmp=$(mktemp -d)
+trap 'chmod -R u+w "$tmp" && rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
+
+umask 077
+mkdir "$tmp/copy"
+git ls-files -z | xargs -0 cp --parents --no-dereference --target-directory="$tmp/copy"
+what=$(for package; do echo "$package"; done | sed 's/.*\.\(.*\)\.rpm$/\1/')
+(
+	cd "$tmp/copy"
+	# shellcheck disable=SC2086 # one word for each package
+	GOCACHE=$tmp/cache GOPROXY=off GOFLAGS=-mod=mod TZ=Asia/Tokyo packaging/rpm/build.sh "$tmp/out" "$version" $what
+)
+for package; do
+	cmp "$package" "$tmp/out/${package##*/}"
+	sha256sum "$package"
+done
