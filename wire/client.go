@@ -44,10 +44,11 @@ const (
 // session makes the requests of one attempt, over one connection: a second one
 // is made only if the server closes the first (HTTP/1.0).
 type session struct {
-	base      string // "http://168.63.129.16"
-	userAgent string
-	transport *http.Transport
-	answered  func() // called after each answer, whatever its status
+	base       string // "http://168.63.129.16"
+	userAgent  string
+	transport  *http.Transport
+	beforePost func() // nil: not called
+	answered   func() // called after each answer, whatever its status
 }
 
 // open makes no connection yet. Close ends the session.
@@ -65,9 +66,10 @@ func (r *Reporter) open(server netip.Addr, device string, answered func()) *sess
 		host = netip.AddrPortFrom(server, r.port).String()
 	}
 	return &session{
-		base:      "http://" + host,
-		userAgent: cmp.Or(r.UserAgent, agent),
-		answered:  answered,
+		base:       "http://" + host,
+		userAgent:  cmp.Or(r.UserAgent, agent),
+		beforePost: r.BeforePost,
+		answered:   answered,
 		transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 				ctx, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -130,6 +132,9 @@ func (s *session) do(ctx context.Context, method, path string, body []byte, head
 	}
 	req.Header = header
 	req.Header.Set("User-Agent", s.userAgent)
+	if method == http.MethodPost && s.beforePost != nil {
+		s.beforePost()
+	}
 	resp, err := s.transport.RoundTrip(req)
 	if err != nil {
 		return nil, fmt.Errorf("wire: %s %s: %w", method, url, err)

@@ -33,6 +33,9 @@ type Reporter struct {
 	// OnAttempt is told every attempt that failed, in the order in which they
 	// did, on the goroutine that called Report, which waits for it. Nil: not told.
 	OnAttempt func(Attempt)
+	// BeforePost is called before each POST, on a goroutine of its attempt, which
+	// waits for it; two attempts can be under way. Nil: not called.
+	BeforePost func()
 
 	port uint16   // zero: serverPort. Tests on loopback cannot have that one
 	dial dialFunc // nil: dialTCP. Tests of time have no real network

@@ -6,8 +6,11 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"time"
 
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/kvp"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/link"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/sysbus"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
@@ -30,8 +33,19 @@ func newCheckIn(root fs.FS, bootID string, log dispatch.Log) *dispatch.CheckIn {
 			}
 			return ""
 		},
-		Log: log,
+		TellHost: tellHost(root, bootID),
+		Log:      log,
 	}
+}
+
+// tellHost returns what writes the host's record. Where that cannot be done
+// nobody misses it: the report over the network is the one that counts.
+func tellHost(root fs.FS, bootID string) func(string) {
+	r := &kvp.Reporter{
+		Path: kvp.Path, Agent: "nm-azure-dispatch/" + version, BootID: bootID,
+		Booted: time.Now().Add(-boot.SinceBoot()), VMID: func() string { return kvp.VMID(root) },
+	}
+	return func(reason string) { _ = r.Report(reason) }
 }
 
 // connect opens the bus and wires both clients to that one connection.

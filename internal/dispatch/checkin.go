@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -30,7 +31,11 @@ type CheckIn struct {
 	Report func(context.Context, *wire.Reporter, wire.Health) (wire.Outcome, error)
 	// DefaultDevice names the device with the default route, "" if none.
 	DefaultDevice func() string
-	Log           Log
+	// TellHost tells Azure's host by a way that needs no network how it stands:
+	// "" before each report of Ready, else why there is none. Concurrent calls
+	// occur. Nil: the host is not told.
+	TellHost func(reason string)
+	Log      Log
 
 	recordFailedSaid bool
 }
@@ -140,6 +145,15 @@ func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, h wire.H
 	if t.Source == boot.FromOption245 {
 		r.Fallback = wire.Constant
 	}
+	tell := func(why string) {
+		if c.TellHost != nil {
+			c.TellHost(cmp.Or(h.Description, why))
+		}
+	}
+	if h.Description != "" {
+		tell("") // before there is a network
+	}
+	r.BeforePost = func() { tell("") }
 	r.OnAttempt = func(a wire.Attempt) {
 		rec.Attempts++
 		rec.WireServer, rec.Via, rec.LastError = a.Server.String(), string(a.Via), a.Err.Error()
@@ -150,14 +164,17 @@ func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, h wire.H
 		said[cause(a.Err)] = time.Now()
 		c.Log(journal.AttemptFailed, slog.String("wireserver", rec.WireServer), slog.String("via", rec.Via),
 			slog.Int("attempts", rec.Attempts), slog.String("bound_to", a.Device), slog.String("last_error", rec.LastError))
+		tell(rec.LastError)
 	}
 	out, err := c.Report(ctx, r, h)
 	if err != nil {
+		tell(err.Error())
 		if rec.LastError == "" {
 			rec.LastError = err.Error()
 		}
 		return rec, err
 	}
+	tell("") // another attempt may have failed since
 	rec.State, rec.Attempts, rec.LastError = state, old.Attempts+out.Attempts, ""
 	rec.WireServer, rec.Via = out.Server.String(), string(out.Via)
 	if out.Server != t.Server {

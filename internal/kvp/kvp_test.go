@@ -38,7 +38,7 @@ func failed(reason string) string {
 
 func reporter(path string) *kvp.Reporter {
 	return &kvp.Reporter{
-		Path: path, Agent: "nm-azure-dispatch/0.1.0", BootID: bootID, VMID: "11223344-5566-7788-9900-aabbccddeeff",
+		Path: path, Agent: "nm-azure-dispatch/0.1.0", BootID: bootID, VMID: func() string { return "11223344-5566-7788-9900-aabbccddeeff" },
 		Booted: time.Now().Add(-time.Minute),
 	}
 }

@@ -50,8 +50,10 @@ type Reporter struct {
 	Path   string    // of the pool, normally Path
 	Agent  string    // as in "nm-azure-dispatch/0.1.0"
 	BootID string    // "" if it is not known: then every record is of another boot
-	VMID   string    // "" if it is not known, and then left out; see VMID
 	Booted time.Time // when this boot began
+	// VMID is asked where there is a pool, and left out if it is "" or nil; see
+	// VMID.
+	VMID func() string
 
 	mu     sync.Mutex
 	waited bool // the bounded wait was used up

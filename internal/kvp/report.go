@@ -32,8 +32,10 @@ const (
 // value is the report: fields of comma-separated values, with bars for commas.
 func (r *Reporter) value(reason string, now time.Time) string {
 	tail := []string{fieldAgent + r.Agent, fieldBootID + r.BootID, "pps_type=None"}
-	if r.VMID != "" {
-		tail = append(tail, fieldVMID+r.VMID)
+	if r.VMID != nil {
+		if id := r.VMID(); id != "" {
+			tail = append(tail, fieldVMID+id)
+		}
 	}
 	tail = append(tail, fieldTimestamp+now.UTC().Format(time.RFC3339))
 	if reason == "" {

@@ -1,0 +1,68 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
+)
+
+func TestTellHost(t *testing.T) {
+	refused := errors.New("connection refused")
+	ready := func(_ context.Context, r *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
+		r.BeforePost()
+		return wire.Outcome{Server: r.Server}, nil
+	}
+	late := func(_ context.Context, r *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
+		r.OnAttempt(wire.Attempt{Server: r.Server, Err: refused})
+		r.OnAttempt(wire.Attempt{Server: r.Server, Err: refused}) // the same cause is not said again
+		r.BeforePost()
+		return wire.Outcome{Server: r.Server}, nil
+	}
+	never := func(_ context.Context, r *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
+		r.OnAttempt(wire.Attempt{Server: r.Server, Err: refused})
+		return wire.Outcome{}, errors.New("time is up")
+	}
+	tests := []struct {
+		name   string
+		report func(context.Context, *wire.Reporter, wire.Health) (wire.Outcome, error)
+		reason string // of a failure that is reported
+		want   []string
+	}{
+		{"ready at once", ready, "", []string{"", ""}},
+		{"ready late", late, "", []string{"connection refused", "", ""}},
+		{"given up", never, "", []string{"connection refused", "time is up"}},
+		{"a failure reported", ready, "no disk", []string{"no disk", "no disk", "no disk"}},
+		{"a failure that cannot be reported", never, "no disk", []string{"no disk", "no disk", "no disk"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := boot.Dir(filepath.Join(t.TempDir(), "state"))
+			synctest.Test(t, func(t *testing.T) {
+				var got []string
+				c := &dispatch.CheckIn{
+					BootID: bootID, Records: dir, Report: tt.report,
+					TellHost: func(reason string) { got = append(got, reason) },
+					Log:      func(journal.Kind, ...slog.Attr) {},
+				}
+				if tt.reason != "" {
+					_, _ = c.Fail(t.Context(), dispatch.Constant("", ""), tt.reason)
+				} else {
+					_, _ = c.Run(t.Context(), dispatch.Constant("", ""), false)
+				}
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Errorf("the host was told (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
