@@ -1,6 +1,8 @@
 package lab
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -45,6 +47,24 @@ func (g *Guest) Events() ([]Event, error) {
 		return nil, err
 	}
 	return parseEvents(text)
+}
+
+// Settle returns when all events are over that NetworkManager had a reason for until now. It changes the guest's
+// hostname, for an event of its own to come after those.
+func (g *Guest) Settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	asked := time.Now()
+	if _, err := g.Run(ctx, "nmcli", "general", "hostname", fmt.Sprintf("guest-%d", asked.UnixNano())); err != nil {
+		return err
+	}
+	return poll(ctx, func() error {
+		events, err := g.Events()
+		if last := len(events) - 1; last < 0 || events[last].Action != "hostname" || events[last].Began.Before(asked) {
+			err = errors.Join(err, errors.New("lab: events are not over"))
+		}
+		return err
+	})
 }
 
 func parseEvents(text string) ([]Event, error) {

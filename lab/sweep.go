@@ -32,7 +32,7 @@ func newSweeper() (*sweeper, error) {
 		return nil, fmt.Errorf("lab: cgroup of the guest: %w", err)
 	}
 	cmd := &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{roleSweep, path}, Env: smallEnv(), Dir: "/", Stderr: os.Stderr,
+		Path: "/proc/self/exe", Args: []string{roleSweep, path}, Env: ourEnv(), Dir: "/", Stderr: os.Stderr,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	alive, err := cmd.StdinPipe()

@@ -16,7 +16,7 @@ type Option struct {
 
 // Lease is what the DHCP server gives to a client, and how.
 type Lease struct {
-	Addr    netip.Addr    // zero: the next free one; a client that asks for another gets a NAK
+	Addr    netip.Addr    // zero: the next free one. A client that asks for another gets a NAK
 	Options []Option      // in this order; the same code may come twice
 	Delay   time.Duration // before each answer
 	Silent  bool          // no answer at all
@@ -59,6 +59,12 @@ func (l Lease) WithAddrs(code byte, addrs ...string) Lease {
 		value = append(value, netip.MustParseAddr(a).AsSlice()...)
 	}
 	return l.With(code, value)
+}
+
+// At is the lease with an address; a client that asks for another one gets a NAK.
+func (l Lease) At(addr string) Lease {
+	l.Addr = netip.MustParseAddr(addr)
+	return l
 }
 
 // WithTimes is the lease with a length, and with the times after which the client renews and rebinds it: half and
