@@ -68,13 +68,16 @@ func TestSchemaAgrees(t *testing.T) {
 		"https://h", "https://h/", "https://h/a b", "https://h/%zz", "https://h/%2F", "https://h:99999/x", "https://h:999999/x", "https://u@h/x", "HTTPS://h/x", "https://h/x\n",
 		strings.Repeat("a", 63), strings.Repeat("a", 64), strings.Repeat("A", 64), strings.Repeat("a", 65), strings.Repeat("a", 64) + "\n",
 	}
-	for _, name := range []string{"fcos.json", "rhcos.json", "draft-url.json", "draft-private.json", "draft-image.json"} {
+	for name, twin := range map[string]string{ // an architecture that has nothing the other has not, left out for time
+		"fcos.json": "x86_64", "rhcos.json": "aarch64", "draft-url.json": "", "draft-private.json": "", "draft-image.json": "",
+	} {
 		in := testdata(t, name)
 		agree(t, schema, name, in)
 		var root map[string]any
 		if err := json.Unmarshal(in, &root); err != nil {
 			t.Fatal(err)
 		}
+		delete(root["architectures"].(map[string]any), twin)
 		places := 0
 		walk(root, nil, func(at []string, set func(v any, remove bool)) {
 			places++

@@ -53,10 +53,10 @@ func (s *sparse) ReadAt(p []byte, off int64) (int, error) {
 	if off < int64(len(s.head)) {
 		copy(p[:n], s.head[off:])
 	}
-	for i := range n {
-		if at := off + int64(i) - (s.size - int64(len(s.tail))); at >= 0 {
-			p[i] = s.tail[at]
-		}
+	if at := s.size - int64(len(s.tail)) - off; at >= 0 && at < int64(n) {
+		copy(p[at:n], s.tail)
+	} else if at < 0 && n > 0 {
+		copy(p[:n], s.tail[-at:])
 	}
 	if n < len(p) {
 		return n, io.EOF

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/packaging/stream"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/packaging/stream/vhd"
+)
+
+func verify(out io.Writer, args []string) error {
+	fs := flag.NewFlagSet("verify", flag.ContinueOnError)
+	disk := fs.String("vhd", "", "")
+	arch := fs.String("arch", "", "")
+	rest, err := parse(fs, out, args, verifyHelp)
+	switch {
+	case err != nil || rest == nil:
+		return err
+	case len(rest) > 1:
+		return usageError{"verify", fmt.Sprintf("verify takes one stream.json, and not %d", len(rest))}
+	case len(rest) == 0 && *disk == "":
+		return usageError{"verify", "verify needs a stream.json, or --vhd FILE"}
+	case *arch != "" && (*disk == "" || len(rest) == 0):
+		return usageError{"verify", "--arch says which digests to take, with both --vhd and a stream.json"}
+	}
+
+	var doc *stream.Document
+	if len(rest) == 1 {
+		if doc, err = readDocument(rest[0]); err != nil {
+			return err
+		}
+	}
+	if *disk != "" {
+		return verifyDisk(out, *disk, doc, *arch)
+	}
+	return verifyDocument(out, rest[0], doc)
+}
+
+func verifyDocument(out io.Writer, name string, doc *stream.Document) error {
+	problems := doc.Verify()
+	for _, p := range problems {
+		fmt.Fprintf(out, "%s: %s\n", name, printable(p.String()))
+	}
+	if len(problems) > 0 {
+		return errWrong
+	}
+	s, _ := doc.Stream()
+	for _, arch := range slices.Sorted(maps.Keys(s.Architectures)) {
+		for _, kind := range stream.Kinds() {
+			for _, platform := range stream.Platforms() {
+				found, err := doc.Lookup(stream.Query{Arch: arch, Kind: kind, Platform: platform})
+				if err == nil {
+					fmt.Fprintf(out, "%s: ok: %s, release %s\n", name, printable(found[0].String()), printable(found[0].Release))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// verifyDisk looks at a disk and, if there is a document, at its digest.
+func verifyDisk(out io.Writer, name string, doc *stream.Document, arch string) error {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return plainError(name, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return plainError(name, err)
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is %s: want a file", name, kind(info))
+	}
+	name = printable(name)
+	switch {
+	case doc != nil && stream.IsCompressed(name):
+		fmt.Fprintf(out, "%s: not looked at: the disk inside; decompress it and verify that too\n", name)
+	default:
+		footer, problems, err := vhd.Check(f, info.Size(), name)
+		if err != nil {
+			return plainError(name, err)
+		}
+		if len(problems) > 0 {
+			printProblems(out, name, problems)
+			return errWrong
+		}
+		fmt.Fprintf(out, "%s: ok: a fixed VHD of %d MiB, checksum 0x%08x\n", name, footer.CurrentSize/vhd.MiB, footer.Checksum)
+	}
+	if doc == nil {
+		return nil
+	}
+	return verifyDigest(out, f, info.Size(), name, doc.Digests(arch, name))
+}
+
+// printProblems prints each problem, and behind those that one command mends
+// that command.
+func printProblems(out io.Writer, name string, problems []vhd.Problem) {
+	for i, p := range problems {
+		fmt.Fprintf(out, "%s: %s\n", name, p)
+		if i+1 == len(problems) || problems[i+1].Mend != p.Mend {
+			for way := range strings.Lines(p.Mend) {
+				fmt.Fprintf(out, "    to mend it: %s\n", strings.TrimSuffix(way, "\n"))
+			}
+		}
+	}
+}
