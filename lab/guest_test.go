@@ -113,16 +113,32 @@ func TestPlatform(t *testing.T) {
 
 func TestInstall(t *testing.T) {
 	t.Parallel()
-	l := start(t, lab.Config{Product: standIn(t)})
-	eventually(t, l, "the program was called", prints(l, "eth0 up", "cat", "/run/stand-in"))
+	onEverySuite(t, func(t *testing.T, suite string) {
+		l := start(t, lab.Config{Suite: suite, Systemd: true, Product: standIn(t)})
+		eventually(t, l, "the gate was called", prints(l, "eth0 up", "cat", "/run/stand-in"))
+		eventually(t, l, "the timer's unit was started on the guest's machine",
+			prints(l, "ignition.platform.id=azure b0070001", "cat", "/run/stand-in"))
+	})
 }
 
-// standIn is a product that notes with what it was called.
+// standIn is a product that notes with what it was called, and on what machine its unit runs.
 func standIn(t *testing.T) *lab.Product {
 	t.Helper()
 	dir := t.TempDir()
-	p := &lab.Product{Binary: filepath.Join(dir, "program"), Gate: filepath.Join(dir, "gate")}
-	ok(t, os.WriteFile(p.Binary, []byte("#!/bin/sh\necho \"$@\" >>/run/stand-in\n"), 0o755))
-	ok(t, os.WriteFile(p.Gate, []byte("#!/bin/sh\nexec "+lab.ProductBinary+" \"$@\"\n"), 0o755))
-	return p
+	write := func(name, text string) string {
+		name = filepath.Join(dir, name)
+		ok(t, os.WriteFile(name, []byte(text), 0o755))
+		return name
+	}
+	return &lab.Product{
+		Binary: write("program", `#!/bin/sh
+[ "$1" != check-in ] || set -- $(cat /proc/cmdline /proc/sys/kernel/random/boot_id)
+echo "$@" >>/run/stand-in
+`),
+		Gate: write("gate", "#!/bin/sh\nexec "+lab.ProductBinary+" \"$@\"\n"),
+		Units: []string{
+			write("stand-in.service", "[Service]\nExecStart="+lab.ProductBinary+" check-in\nProtectProc=invisible\nProtectKernelTunables=yes\n"),
+			write("stand-in.timer", "[Timer]\nOnActiveSec=0\n"),
+		},
+	}
 }

@@ -29,11 +29,32 @@ func (g *Guest) Install(p Product) error {
 		return err
 	}
 	for _, unit := range p.Units {
-		if err := g.copyIn(unit, unitDir+filepath.Base(unit), 0o644); err != nil {
+		if err := g.installUnit(unit); err != nil {
 			return err
 		}
 	}
 	return g.Symlink("no-wait.d/"+productGate, recorderPath+"/"+productGate)
+}
+
+// ownProc is for services that have a /proc of their own: systemd 252 leaves out what the lab has mounted there.
+const ownProc = `[Service]
+BindReadOnlyPaths=/lab/cmdline:/proc/cmdline
+BindReadOnlyPaths=/lab/boot_id:/proc/sys/kernel/random/boot_id
+`
+
+// installUnit puts a unit in its place; a timer's is also where systemd starts it.
+func (g *Guest) installUnit(path string) error {
+	unit := filepath.Base(path)
+	if err := g.copyIn(path, unitDir+unit, 0o644); err != nil {
+		return err
+	}
+	switch filepath.Ext(unit) {
+	case ".service":
+		return g.WriteFile("/etc/systemd/system/"+unit+".d/lab.conf", ownProc, 0o644)
+	case ".timer":
+		return g.Symlink("../"+unit, unitDir+"timers.target.wants/"+unit)
+	}
+	return nil
 }
 
 func (g *Guest) copyIn(from, to string, mode os.FileMode) error {

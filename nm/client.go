@@ -118,11 +118,8 @@ func read(dev gonetworkmanager.Device, iface string) (Device, error) {
 		return d, err
 	}
 	options, err := config.GetPropertyOptions()
-	if name := errorName(err); name == errUnknownObject || name == errUnknownMethod {
-		return d, nil // the DHCP client was stopped after the path was read
-	}
 	if err != nil || len(options) == 0 {
-		return d, err
+		return d, ifStillThere(err) // the DHCP client may have been stopped meanwhile
 	}
 	lease := ParseLease(options)
 	d.Lease = &lease
@@ -131,6 +128,11 @@ func read(dev gonetworkmanager.Device, iface string) (Device, error) {
 
 // Wish returns what NetworkManager wants the interface to have; an empty Wish
 // if it wants nothing.
+//
+// NetworkManager 1.42.4 loses a link's entry of DnsManager.Configuration on a
+// reapply after ipv6.method was changed, and then empties the link in resolved,
+// while IP4Config still has the servers. So a link without an entry that nothing
+// overrules is looked up there.
 func (c *Client) Wish(ctx context.Context, iface string) (Wish, error) {
 	// Read plainly: gonetworkmanager's getter drops the domains.
 	var v dbus.Variant
@@ -139,9 +141,61 @@ func (c *Client) Wish(ctx context.Context, iface string) (Wish, error) {
 	if err != nil {
 		return Wish{}, wrap("dns configuration", err)
 	}
+	entries, err := asMaps(v)
+	if err != nil {
+		return Wish{}, fmt.Errorf("nm: dns configuration: %w", err)
+	}
+	if w := ParseWish(entries, iface); !w.Empty() || Overruled(entries) {
+		return w, nil
+	}
+	return within(ctx, "ip4 configuration of "+iface, func() (Wish, error) { return configured(iface) })
+}
+
+// configured reads what IP4Config has: the profile's servers and the lease's
+// together, after ipv4.ignore-auto-dns.
+func configured(iface string) (Wish, error) {
+	nm, err := gonetworkmanager.NewNetworkManager()
+	if err != nil {
+		return Wish{}, err
+	}
+	dev, err := nm.GetDeviceByIpIface(iface)
+	if err != nil {
+		return Wish{}, ifStillThere(err)
+	}
+	config, err := dev.GetPropertyIP4Config()
+	if err != nil || config == nil {
+		return Wish{}, ifStillThere(err)
+	}
+	servers, err := config.GetPropertyNameserverData()
+	if err != nil || len(servers) == 0 {
+		return Wish{}, ifStillThere(err)
+	}
+	domains, err := config.GetPropertyDomains()
+	if err != nil {
+		return Wish{}, ifStillThere(err)
+	}
+	addresses := make([]string, len(servers))
+	for i, s := range servers {
+		addresses[i] = s.Address
+	}
+	return ParseWish([]map[string]any{{
+		keyWishInterface: iface, keyWishNameservers: addresses, keyWishDomains: domains,
+	}}, iface), nil
+}
+
+// ifStillThere drops an error that says that the object has gone meanwhile.
+func ifStillThere(err error) error {
+	switch errorName(err) {
+	case errUnknownDevice, errUnknownObject, errUnknownMethod:
+		return nil
+	}
+	return err
+}
+
+func asMaps(v dbus.Variant) ([]map[string]any, error) {
 	raw, ok := v.Value().([]map[string]dbus.Variant)
 	if !ok {
-		return Wish{}, fmt.Errorf("nm: dns configuration: signature %s, want aa{sv}", v.Signature())
+		return nil, fmt.Errorf("signature %s, want aa{sv}", v.Signature())
 	}
 	entries := make([]map[string]any, len(raw))
 	for i, r := range raw {
@@ -150,7 +204,7 @@ func (c *Client) Wish(ctx context.Context, iface string) (Wish, error) {
 			entries[i][k] = v.Value()
 		}
 	}
-	return ParseWish(entries, iface), nil
+	return entries, nil
 }
 
 // within runs f, which takes no context, and leaves it behind when ctx ends.

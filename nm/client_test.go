@@ -73,16 +73,40 @@ func TestDevice(t *testing.T) {
 }
 
 func TestWishOverTheBus(t *testing.T) {
-	bus := bustest.New(t)
-	bus.NetworkManager(t, nil, []map[string]any{
-		{"interface": "eth0", "nameservers": []string{"10.0.0.1"}, "domains": []string{"a.example"}, "priority": int32(100), "vpn": false},
-	})
-	got, err := connect(t).Wish(t.Context(), "eth0")
-	if err != nil {
-		t.Fatal(err)
+	entry := func(iface string, priority int32) map[string]any {
+		e := map[string]any{"nameservers": []string{"10.0.0.1"}, "domains": []string{"b.example"}, "priority": priority, "vpn": false}
+		if iface != "" {
+			e["interface"] = iface
+		}
+		return e
 	}
-	if diff := cmp.Diff(nm.Wish{Nameservers: addrs("10.0.0.1"), Domains: []string{"a.example"}}, got, compare); diff != "" {
-		t.Errorf("wish (-want +got):\n%s", diff)
+	config := nm.Wish{Nameservers: addrs("10.0.0.2"), Domains: []string{"a.example"}} // what IP4Config has
+	tests := []struct {
+		name          string
+		iface         string
+		configuration []map[string]any
+		want          nm.Wish
+	}{
+		{"its own entry", "eth0", []map[string]any{entry("eth0", 100)}, nm.Wish{Nameservers: addrs("10.0.0.1"), Domains: []string{"b.example"}}},
+		{"its entry was lost", "eth0", nil, config},
+		{"its entry was lost, another's was not", "eth0", []map[string]any{entry("eth1", 100)}, config},
+		{"another's is exclusive", "eth0", []map[string]any{entry("eth1", -50)}, nm.Wish{}},
+		{"global-dns", "eth0", []map[string]any{entry("", 0)}, nm.Wish{}},
+		{"a device without IPv4", "eth1", nil, nm.Wish{}},
+		{"an unknown device", "eth9", nil, nm.Wish{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bus := bustest.New(t)
+			bus.NetworkManager(t, []bustest.Device{{Interface: "eth0", Nameservers: []string{"10.0.0.2"}}, {Interface: "eth1"}}, tt.configuration)
+			got, err := connect(t).Wish(t.Context(), tt.iface)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got, compare); diff != "" {
+				t.Errorf("wish (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -10,6 +10,7 @@ const (
 	keyWishInterface   = "interface"
 	keyWishNameservers = "nameservers"
 	keyWishDomains     = "domains"
+	keyWishPriority    = "priority"
 )
 
 // Wish is what NetworkManager wants a link to have, whoever gives it to the
@@ -56,4 +57,15 @@ func ParseWish(configuration []map[string]any, iface string) Wish {
 		}
 	}
 	return w
+}
+
+// Overruled reports whether the lack of an entry for an interface is meant: an
+// entry without an interface is global-dns and replaces all others, one with a
+// negative priority excludes those of other interfaces (ipv4.dns-priority).
+func Overruled(configuration []map[string]any) bool {
+	return slices.ContainsFunc(configuration, func(entry map[string]any) bool {
+		name, _ := entry[keyWishInterface].(string)
+		priority, _ := entry[keyWishPriority].(int32)
+		return name == "" || priority < 0
+	})
 }

@@ -14,6 +14,7 @@ import (
 
 const (
 	probeTimeout = 2 * time.Second // for one question, over UDP and TCP together
+	udpTimeout   = 1 * time.Second // then it is asked once more: a datagram can get lost
 	probeUDPSize = 1232            // what passes everywhere without fragments, dnsflagday.net/2020
 	dnsPort      = "53"
 )
@@ -31,7 +32,7 @@ type Answer struct {
 }
 
 // Probe asks a nameserver for the root's NS records, which any resolver can
-// answer, once: over UDP with EDNS0, and over TCP if that answer is cut. It
+// answer: over UDP with EDNS0, and over TCP if that answer is cut. It
 // takes 2 s at the most, and the error is ErrNoAnswer then or when ctx ends. A
 // server that refuses the question has answered.
 func Probe(ctx context.Context, server netip.Addr) (Answer, error) {
@@ -46,7 +47,7 @@ func Ask(ctx context.Context, server netip.Addr, name string, qtype uint16) (Ans
 	q := new(dns.Msg).SetQuestion(dns.Fqdn(name), qtype)
 	q.SetEdns0(probeUDPSize, false)
 	a := Answer{Server: server}
-	reply, rtt, err := exchange(ctx, "udp", q, server)
+	reply, rtt, err := askUDP(ctx, q, server)
 	if err == nil && reply.Truncated {
 		a.Truncated = true
 		reply, rtt, err = exchange(ctx, "tcp", q, server)
@@ -59,6 +60,19 @@ func Ask(ctx context.Context, server netip.Addr, name string, qtype uint16) (Ans
 	}
 	a.Rcode, a.RTT, a.EDNS = reply.Rcode, rtt, reply.IsEdns0() != nil
 	return a, nil
+}
+
+// askUDP asks a second time, from another port, where the first time there was
+// no answer: the datagram got lost, or the machine's own IPv6 address was not
+// usable yet.
+func askUDP(ctx context.Context, q *dns.Msg, server netip.Addr) (*dns.Msg, time.Duration, error) {
+	first, cancel := context.WithTimeout(ctx, udpTimeout)
+	defer cancel()
+	reply, rtt, err := exchange(first, "udp", q, server)
+	if err != nil && (first.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded)) && ctx.Err() == nil {
+		return exchange(ctx, "udp", q, server)
+	}
+	return reply, rtt, err
 }
 
 // exchange bounds the whole by the context: the library takes only its

@@ -20,6 +20,8 @@ type Device struct {
 	State     uint32
 	// Options are those of its DHCPv4 lease; nil for no DHCPv4 at all.
 	Options map[string]string
+	// Nameservers are those of its IP4Config; nil for no IP4Config.
+	Nameservers []string
 }
 
 // NetworkManager is exported as org.freedesktop.NetworkManager.
@@ -47,8 +49,18 @@ func (b *Bus) NetworkManager(t testing.TB, devices []Device, configuration []map
 			}
 			n.export(t, config, nmName+".DHCP4Config", map[string]any{"Options": options})
 		}
+		ip4 := dbus.ObjectPath("/")
+		if d.Nameservers != nil {
+			ip4 = dbus.ObjectPath(fmt.Sprintf("%s/IP4Config/%d", nmPath, i+1))
+			data := []map[string]dbus.Variant{}
+			for _, s := range d.Nameservers {
+				data = append(data, map[string]dbus.Variant{"address": dbus.MakeVariant(s)})
+			}
+			n.export(t, ip4, nmName+".IP4Config", map[string]any{"NameserverData": data, "Domains": []string{"a.example"}})
+		}
 		n.export(t, path, nmName+".Device", map[string]any{
 			"Interface": d.Interface, "IpInterface": d.Interface, "DeviceType": uint32(1), "State": d.State, "Dhcp4Config": config,
+			"Ip4Config": ip4,
 		})
 		n.devices[d.Interface] = path
 		paths = append(paths, path)

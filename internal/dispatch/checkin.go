@@ -169,9 +169,11 @@ func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, h wire.H
 	out, err := c.Report(ctx, r, h)
 	if err != nil {
 		tell(err.Error())
+		rec.Attempts = old.Attempts + out.Attempts // those that hung to the end too
 		if rec.LastError == "" {
 			rec.LastError = err.Error()
 		}
+		c.write(&rec)
 		return rec, err
 	}
 	tell("") // another attempt may have failed since

@@ -93,8 +93,8 @@ func mountKernel(m *mounter, udev, systemd bool) {
 // protectHost leaves of the kernel's settings only those of the network writable: the others are the host's too.
 func protectHost(m *mounter) {
 	m.bind(m.root+"/proc/sys/net", "/proc/sys/net")
-	m.bind(m.root+"/proc/sys", "/proc/sys")
-	m.mount("", "/proc/sys", "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, "")
+	m.bind(m.root+"/proc/sys", "/proc/sys") // with net, which stays writable
+	m.mount("", "/proc/sys", "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 }
 
 func readOnly(yes bool) uintptr {
