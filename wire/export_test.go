@@ -13,6 +13,9 @@ import (
 // that one.
 func (r *Reporter) SetPort(port uint16) { r.port = port }
 
+// Port is what SetPort has set.
+func (r *Reporter) Port() uint16 { return r.port }
+
 // SetDial replaces the network: there is none in a synctest bubble.
 func (r *Reporter) SetDial(dial func(ctx context.Context, device, address string) (net.Conn, error)) {
 	r.dial = dial
@@ -32,3 +35,8 @@ func Jitter(d time.Duration) time.Duration { return jitter(d) }
 
 // RetryAfter is retryAfter.
 func RetryAfter(header http.Header, now time.Time) time.Duration { return retryAfter(header, now) }
+
+// DialTCP is dialTCP.
+func DialTCP(ctx context.Context, device, address string) (net.Conn, error) {
+	return dialTCP(ctx, device, address)
+}

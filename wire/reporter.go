@@ -21,8 +21,7 @@ type Reporter struct {
 	// [CheckAddr], or [Constant], or what the operator named.
 	Server netip.Addr
 	// Fallback is tried beside a Server that is slow, and by every second
-	// attempt. The zero Addr, Server itself, and an address to which no request
-	// can go mean that there is none.
+	// attempt. The zero Addr, or one to which no request can go: there is none.
 	Fallback netip.Addr
 	// Device returns the device with the default route, or "" for none. It is
 	// asked when nothing was heard from a server for 10 s; every second attempt is
@@ -87,9 +86,4 @@ func (r *Reporter) FetchGoalState(ctx context.Context) (GoalState, error) {
 	s := r.open(r.Server, "", func() {})
 	defer s.close()
 	return s.goalState(ctx)
-}
-
-// fallback returns the other address to try, if there is one.
-func (r *Reporter) fallback() (netip.Addr, bool) {
-	return r.Fallback, r.Fallback != r.Server && checkTarget(r.Fallback) == nil
 }

@@ -48,8 +48,8 @@ func (l *loop) attempt(beside *flight) Attempt {
 	if beside != nil {
 		turn.fallback = beside.Server == l.r.Server // wherever the slow one is not
 	}
-	if other, ok := l.r.fallback(); ok && turn.fallback {
-		a.Server = other
+	if turn.fallback && checkTarget(l.r.Fallback) == nil {
+		a.Server = l.r.Fallback
 	}
 	if turn.bound && l.r.Device != nil && time.Since(l.heard) >= quiet {
 		a.Device = l.r.Device()

@@ -45,6 +45,11 @@ func TestFallback(t *testing.T) {
 			other, 4, 250*ms + 2*sec + 500*ms + 2*sec + sec, 1750 * ms,
 		},
 		{
+			"server refuses once, fallback hangs", // the third attempt goes to where the second is not
+			&wiretest.Script{GoalState: each(wiretest.Step{Status: 503})}, &hang,
+			other, 3, 250*ms + 3*sec, 250 * ms,
+		},
+		{
 			"both hang, the fallback once",
 			&hang, &wiretest.Script{GoalState: each(wiretest.Step{Hang: true})},
 			wire.Constant, 3, 3*sec + 3*sec + 250*ms, 250 * ms,
