@@ -18,6 +18,9 @@ const usage = `usage: nm-azure-dispatch COMMAND [OPTION ...]
 
   check-in [--force] [--server ADDR] [--timeout DURATION]
             tell Azure that this VM is ready, unless that was done in this boot
+  doctor [--json] [--interface INTERFACE] [--name NAME]
+            look at everything between this machine and Azure, step by step, and
+            say what to do where it fails; change nothing
   hook INTERFACE ACTION
             what NetworkManager's dispatcher runs: handle one of its events
   report-failure --reason TEXT [--timeout DURATION]
@@ -39,6 +42,8 @@ func command(args []string) int {
 	switch name, rest := args[0], args[1:]; name {
 	case "check-in":
 		return checkIn(rest)
+	case "doctor":
+		return runDoctor(rest)
 	case "report-failure":
 		return reportFailure(rest)
 	case "version":

@@ -42,7 +42,7 @@ type NetworkManager struct {
 	RcManager string // DnsManager.RcManager: who writes resolv.conf
 	Devices   []Device
 
-	configuration []map[string]any
+	Configuration []map[string]any // of DnsManager, for Wish
 }
 
 // Device is a device as far as DHCPv4 and DNS go.
@@ -72,7 +72,7 @@ func (n NetworkManager) Device(iface string) (Device, bool) {
 }
 
 // Wish returns what NetworkManager wants the interface to have.
-func (n NetworkManager) Wish(iface string) nm.Wish { return nm.ParseWish(n.configuration, iface) }
+func (n NetworkManager) Wish(iface string) nm.Wish { return nm.ParseWish(n.Configuration, iface) }
 
 // ReadNetworkManager reads all of it in one round trip, and one more for each
 // active profile. The error is ErrNotRunning without NetworkManager.
@@ -108,7 +108,7 @@ func decode(objects map[dbus.ObjectPath]map[string]map[string]dbus.Variant) Netw
 		if p, ok := ifaces[nmDNS]; ok {
 			n.DNSMode, n.RcManager = get[string](p, "Mode"), get[string](p, "RcManager")
 			for _, entry := range get[[]map[string]dbus.Variant](p, "Configuration") {
-				n.configuration = append(n.configuration, values(entry))
+				n.Configuration = append(n.Configuration, values(entry))
 			}
 		}
 		if p, ok := ifaces[nmDevice]; ok {
