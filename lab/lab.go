@@ -24,9 +24,14 @@ func Available() error {
 	if os.Geteuid() != 0 {
 		return errors.New("lab: namespaces and the daemons need root: run as root")
 	}
-	for tool, pkg := range map[string]string{"nsenter": "util-linux", "ip": "iproute2", "mmdebstrap": "mmdebstrap"} {
+	for tool, pkg := range map[string]string{"nsenter": "util-linux", "ip": "iproute2"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			return fmt.Errorf("lab: %s is missing: apt-get install %s", tool, pkg)
+		}
+	}
+	for _, suite := range Suites {
+		if _, err := exec.LookPath(treeTool); err != nil && !exists(treePath(suite)) {
+			return errNoTreeTool
 		}
 	}
 	return nil
@@ -44,6 +49,9 @@ func New(ctx context.Context, c Config) (*Lab, error) {
 	}
 	l := &Lab{}
 	if err := l.start(ctx, c, tree); err != nil {
+		if l.Guest != nil {
+			err = fmt.Errorf("%w\n%s", err, l.Dump(context.WithoutCancel(ctx)))
+		}
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -17,10 +18,13 @@ import (
 var Suites = []string{"bookworm", "trixie"}
 
 const (
+	treeTool     = "mmdebstrap"
 	treeCache    = "/var/cache/nm-azure-dispatch/lab"
 	treePackages = "systemd,systemd-sysv,udev,dbus,network-manager,systemd-resolved,libnss-resolve," +
 		"iproute2,procps,strace,curl,nftables"
 )
+
+var errNoTreeTool = errors.New("lab: mmdebstrap is missing, which makes the Debian trees: apt-get install mmdebstrap")
 
 // treeOptions leave out what no test reads, and the syncing that a tree which can be made again does not need.
 var treeOptions = []string{
@@ -36,6 +40,9 @@ var treeOptions = []string{
 // Tree gives the root file system of a Debian release with the daemons in it. It makes one if there is none for
 // today's list of packages, which takes half a minute on an idle machine; concurrent callers wait for the first one.
 func Tree(ctx context.Context, suite string) (string, error) {
+	if !slices.Contains(Suites, suite) {
+		return "", fmt.Errorf("lab: no suite %q: want one of %s", suite, strings.Join(Suites, ", "))
+	}
 	path := treePath(suite)
 	if exists(path) {
 		return path, nil
@@ -43,11 +50,11 @@ func Tree(ctx context.Context, suite string) (string, error) {
 	if err := os.MkdirAll(treeCache, 0o755); err != nil {
 		return "", fmt.Errorf("lab: %w", err)
 	}
-	unlock, err := lockTree(path + ".lock")
+	lock, err := lockTree(path + ".lock")
 	if err != nil {
 		return "", err
 	}
-	defer unlock()
+	defer lock.Close()
 	if exists(path) {
 		return path, nil
 	}
@@ -56,7 +63,7 @@ func Tree(ctx context.Context, suite string) (string, error) {
 	if err := os.RemoveAll(unfinished); err != nil {
 		return "", fmt.Errorf("lab: %w", err)
 	}
-	if err := makeTree(ctx, suite, unfinished); err != nil {
+	if err := makeTree(ctx, suite, unfinished, lock); err != nil {
 		return "", errors.Join(err, os.RemoveAll(unfinished))
 	}
 	if err := os.Rename(unfinished, path); err != nil {
@@ -71,18 +78,20 @@ func treePath(suite string) string {
 	return filepath.Join(treeCache, fmt.Sprintf("%s-%x", suite, recipe[:5]))
 }
 
-func makeTree(ctx context.Context, suite, dir string) error {
-	tool, err := exec.LookPath("mmdebstrap")
+func makeTree(ctx context.Context, suite, dir string, lock *os.File) error {
+	tool, err := exec.LookPath(treeTool)
 	if err != nil {
-		return errors.New("lab: mmdebstrap is missing, which makes the Debian trees: apt-get install mmdebstrap")
+		return errNoTreeTool
 	}
-	args := append(append([]string{}, treeOptions...), suite, dir)
+	args := append(slices.Clone(treeOptions), suite, dir)
 	if mirror := debianMirror(ctx); mirror != "" {
 		args = append(args, mirror)
 	}
 	cmd := exec.CommandContext(ctx, tool, args...)
+	cmd.ExtraFiles = []*os.File{lock} // held for as long as it works, should it outlive us
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, deadline
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("lab: mmdebstrap %s: %w\n%s", suite, err, tail(out, 2000))
+		return fmt.Errorf("lab: mmdebstrap %s: %w\n%s", suite, err, out[max(0, len(out)-2000):])
 	}
 	return nil
 }
@@ -98,7 +107,7 @@ func debianMirror(ctx context.Context) string {
 	return mirror
 }
 
-func lockTree(path string) (unlock func(), err error) {
+func lockTree(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lab: %w", err)
@@ -106,14 +115,10 @@ func lockTree(path string) (unlock func(), err error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
 		return nil, errors.Join(fmt.Errorf("lab: lock %s: %w", path, err), f.Close())
 	}
-	return func() { _ = f.Close() }, nil
+	return f, nil
 }
 
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-func tail(b []byte, n int) []byte {
-	return b[max(0, len(b)-n):]
 }

@@ -54,9 +54,13 @@ func (l *Lab) Dump(ctx context.Context) string {
 		{"nmcli", "device", "show"},
 		{"resolvectl", "--no-pager"},
 		{"ps", "-eo", "pid,stat,args"},
+		{"sh", "-c", "tail -n 20 /lab/*.log"},
 	} {
 		out, err := l.Guest.Run(ctx, command[0], command[1:]...)
 		section("guest: "+strings.Join(command, " "), out, err)
+	}
+	if l.Guest.root == nil {
+		return b.String()
 	}
 	events, err := l.Guest.Events()
 	section("guest: events", lines(events), err)
