@@ -2,13 +2,13 @@ package wiretest
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httputil"
 	"strings"
 	"time"
 )
@@ -62,36 +62,37 @@ func writeHeader(w io.Writer, s Step, a answer) {
 // writeBody sends the body in pieces: single bytes if it trickles, small chunks
 // if it is chunked.
 func writeBody(ctx context.Context, w *bufio.Writer, s Step, a answer) error {
-	size := int64(max(0, len(a.body)+a.filler-s.Withhold))
-	body := io.LimitReader(io.MultiReader(strings.NewReader(a.body), dots{}), size)
-	out, piece := io.Writer(w), make([]byte, 32<<10)
+	length := int64(max(0, len(a.body)+a.filler-s.Withhold))
+	body := io.LimitReader(io.MultiReader(strings.NewReader(a.body), dots{}), length)
+	size := 32 << 10
 	if s.Chunked {
-		chunks := httputil.NewChunkedWriter(w)
-		if s.Withhold == 0 {
-			defer w.Flush()
-			defer io.WriteString(w, "\r\n") // no trailer
-			defer chunks.Close()
-		}
-		out, piece = chunks, piece[:100]
+		size = 100
 	}
 	if s.Trickle > 0 {
-		piece = piece[:1]
+		size = 1
 	}
-	for {
-		if err := w.Flush(); err != nil {
-			return err
-		}
+	for piece := make([]byte, size); ; {
 		n, err := body.Read(piece)
 		if errors.Is(err, io.EOF) {
-			return nil
+			break
 		}
-		if sleep(ctx, s.Trickle); ctx.Err() != nil {
-			return ctx.Err()
+		if s.Trickle > 0 {
+			_ = w.Flush() // the next write has its error
+			sleep(ctx, s.Trickle)
 		}
-		if _, err := out.Write(piece[:n]); err != nil {
+		if s.Chunked {
+			_, err = fmt.Fprintf(w, "%x\r\n%s\r\n", n, piece[:n])
+		} else {
+			_, err = w.Write(piece[:n])
+		}
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
 		}
 	}
+	if s.Chunked && s.Withhold == 0 {
+		_, _ = w.WriteString("0\r\n\r\n") // Flush has its error
+	}
+	return w.Flush()
 }
 
 // dots is an endless body.
