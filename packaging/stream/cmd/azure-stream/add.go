@@ -37,33 +37,9 @@ func add(out io.Writer, args []string) error {
 	}
 	m, err := stream.ParseMeta(in)
 	if err != nil {
-		return fmt.Errorf("%s: %w", *meta, err)
+		return fmt.Errorf("%s: %w", display(*meta), err)
 	}
-	if *name == "" {
-		doc := stream.NewDocument()
-		if err := addTo(doc, m, opts); err != nil {
-			return err
-		}
-		_, err := out.Write(doc.Bytes())
-		return err
-	}
-	t, err := readTarget(*name)
-	if err != nil {
-		return err
-	}
-	doc, err := stream.ParseDocument(t.old)
-	if err != nil {
-		return fmt.Errorf("%s: %w", *name, err)
-	}
-	if err := addTo(doc, m, opts); err != nil {
-		return fmt.Errorf("%s: %w", *name, err)
-	}
-	return t.replace(doc.Bytes())
-}
-
-// addTo adds to a document and passes on the notes.
-func addTo(doc *stream.Document, m stream.Meta, opts stream.AddOptions) error {
-	notes, err := doc.Add(m, opts)
+	notes, err := addTo(out, *name, m, opts)
 	if err != nil {
 		return err
 	}
@@ -71,4 +47,30 @@ func addTo(doc *stream.Document, m stream.Meta, opts stream.AddOptions) error {
 		fmt.Fprintf(os.Stderr, "azure-stream: note: %s\n", note)
 	}
 	return nil
+}
+
+// addTo adds to the document of that name, or prints a new one.
+func addTo(out io.Writer, name string, m stream.Meta, opts stream.AddOptions) ([]string, error) {
+	if name == "" {
+		doc := stream.NewDocument()
+		notes, err := doc.Add(m, opts)
+		if err != nil {
+			return nil, err
+		}
+		_, err = out.Write(doc.Bytes())
+		return notes, err
+	}
+	t, err := readTarget(name)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := stream.ParseDocument(t.old)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	notes, err := doc.Add(m, opts)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return notes, t.replace(doc.Bytes())
 }

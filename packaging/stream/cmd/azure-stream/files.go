@@ -20,7 +20,7 @@ import (
 // an error, not a wait.
 func read(name string) ([]byte, error) {
 	if name == "-" {
-		return readFrom("standard input", os.Stdin)
+		return readFrom(display(name), os.Stdin)
 	}
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -43,6 +43,14 @@ func readFrom(name string, r io.Reader) ([]byte, error) {
 		return nil, plainError(name, err)
 	}
 	return b, nil
+}
+
+// display is a document's name for people.
+func display(name string) string {
+	if name == "-" {
+		return "standard input"
+	}
+	return name
 }
 
 // A target is a document that will be replaced.
@@ -87,16 +95,19 @@ func (t target) replace(content []byte) error {
 	f, err := renameio.NewPendingFile(t.path,
 		renameio.WithTempDir(filepath.Dir(t.path)), renameio.WithStaticPermissions(t.info.Mode().Perm()))
 	if err != nil {
-		return err
+		return plainError(t.path+": cannot write a file beside it", err)
 	}
 	defer func() { _ = f.Cleanup() }()
 	if err := keepOwner(f.File, t.info); err != nil {
-		return fmt.Errorf("%s: cannot keep the owner, so run this as the owner or as root: %w", t.path, err)
+		return plainError(t.path+": cannot keep the owner, so run this as the owner or as root", err)
 	}
 	if _, err := f.Write(content); err != nil {
-		return err
+		return plainError(t.path, err)
 	}
-	return f.CloseAtomicallyReplace()
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return plainError(t.path, err)
+	}
+	return nil
 }
 
 // keepOwner gives f the owner that want has, if it has another.

@@ -39,7 +39,7 @@ func lookup(out io.Writer, args []string) error {
 	}
 	found, err := doc.Lookup(q)
 	if err != nil {
-		return fmt.Errorf("%s: %w", rest[0], err)
+		return fmt.Errorf("%s: %w", display(rest[0]), err)
 	}
 	if *asJSON {
 		enc := json.NewEncoder(out)
@@ -57,7 +57,7 @@ func readDocument(name string) (*stream.Document, error) {
 	}
 	doc, err := stream.ParseDocument(in)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", display(name), err)
 	}
 	return doc, nil
 }

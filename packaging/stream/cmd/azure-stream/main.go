@@ -49,7 +49,7 @@ type usageError struct{ command, text string }
 
 func (e usageError) Error() string { return e.text }
 
-func run(out io.Writer, args []string) error {
+func run(out *bufio.Writer, args []string) error {
 	if len(args) == 0 {
 		return usageError{text: "no command"}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"flag"
 	"fmt"
 	"io"
@@ -14,7 +15,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/packaging/stream/vhd"
 )
 
-func verify(out io.Writer, args []string) error {
+func verify(out *bufio.Writer, args []string) error {
 	fs := flag.NewFlagSet("verify", flag.ContinueOnError)
 	disk := fs.String("vhd", "", "")
 	arch := fs.String("arch", "", "")
@@ -26,6 +27,8 @@ func verify(out io.Writer, args []string) error {
 		return usageError{"verify", fmt.Sprintf("verify takes one stream.json, and not %d", len(rest))}
 	case len(rest) == 0 && *disk == "":
 		return usageError{"verify", "verify needs a stream.json, or --vhd FILE"}
+	case *disk == "-":
+		return usageError{"verify", "--vhd has to be a file, since both its ends are read"}
 	case *arch != "" && (*disk == "" || len(rest) == 0):
 		return usageError{"verify", "--arch says which digests to take, with both --vhd and a stream.json"}
 	}
@@ -39,7 +42,7 @@ func verify(out io.Writer, args []string) error {
 	if *disk != "" {
 		return verifyDisk(out, *disk, doc, *arch)
 	}
-	return verifyDocument(out, rest[0], doc)
+	return verifyDocument(out, printable(display(rest[0])), doc)
 }
 
 func verifyDocument(out io.Writer, name string, doc *stream.Document) error {
@@ -65,7 +68,7 @@ func verifyDocument(out io.Writer, name string, doc *stream.Document) error {
 }
 
 // verifyDisk looks at a disk and, if there is a document, at its digest.
-func verifyDisk(out io.Writer, name string, doc *stream.Document, arch string) error {
+func verifyDisk(out *bufio.Writer, name string, doc *stream.Document, arch string) error {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return plainError(name, err)
@@ -95,6 +98,9 @@ func verifyDisk(out io.Writer, name string, doc *stream.Document, arch string) e
 	}
 	if doc == nil {
 		return nil
+	}
+	if err := out.Flush(); err != nil { // the digest can take minutes
+		return err
 	}
 	return verifyDigest(out, f, info.Size(), name, doc.Digests(arch, name))
 }
