@@ -23,7 +23,7 @@ const leaseEnv = "DHCP4_IP_ADDRESS=10.0.0.4"
 
 // daemons puts NetworkManager and resolved on the machine's system bus. The
 // device is lo, the one interface that the namespace has.
-func daemons(t *testing.T) (*bustest.Bus, *bustest.NetworkManager, *bustest.Resolved) {
+func daemons(t testing.TB) (*bustest.Bus, *bustest.NetworkManager, *bustest.Resolved) {
 	t.Helper()
 	bus := &bustest.Bus{Address: bustest.Start(t, "/run/dbus/system_bus_socket")}
 	nm := bus.NetworkManager(t, []bustest.Device{{Interface: "lo", State: 100, Options: map[string]string{

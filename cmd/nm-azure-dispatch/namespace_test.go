@@ -3,6 +3,7 @@ package main_test
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"io"
 	"net"
 	"os"
@@ -45,7 +46,7 @@ func TestMain(m *testing.M) {
 // machine is the inside of namespaces of the test's own: a network with only a
 // loopback device, an empty /run, a kernel command line.
 type machine struct {
-	t *testing.T
+	t testing.TB
 }
 
 // inside runs f in new network and mount namespaces, where the machine is an
@@ -64,14 +65,7 @@ func inside(t *testing.T, f func(t *testing.T, m *machine)) {
 		}
 		t.Skip("only root can make namespaces")
 	}
-	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=2m")
-	if f := os.Getenv("UPDATE_GOLDEN"); f != "" {
-		cmd.Env = append(cmd.Env, "UPDATE_GOLDEN="+f)
-	}
-	cmd.Env = append(cmd.Env, envInside+"="+binary, "PATH="+os.Getenv("PATH"), "CI="+os.Getenv("CI"), "TMPDIR="+os.TempDir())
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
-	}
+	cmd := again("-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=2m")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("inside: %v\n%s", err, out)
@@ -82,6 +76,29 @@ func inside(t *testing.T, f func(t *testing.T, m *machine)) {
 	if bytes.Contains(out, []byte("--- SKIP")) {
 		t.Skipf("inside:\n%s", out)
 	}
+}
+
+// insideBench is inside for a benchmark, which goes on there by itself.
+func insideBench(b *testing.B) {
+	b.Helper()
+	cmd := again("-test.run=^$", "-test.bench=^"+b.Name()+"$", "-test.benchtime="+flag.Lookup("test.benchtime").Value.String())
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// again is this test program in new namespaces.
+func again(args ...string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.Env = []string{
+		envInside + "=" + binary, "PATH=" + os.Getenv("PATH"), "CI=" + os.Getenv("CI"),
+		"TMPDIR=" + os.TempDir(), "UPDATE_GOLDEN=" + os.Getenv("UPDATE_GOLDEN"),
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
+	}
+	return cmd
 }
 
 func (m *machine) setUp(cmdline string) {

@@ -1,0 +1,140 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/wiretest"
+)
+
+// The benchmarks run whole processes side by side, in turns, and report the
+// median of each and its ratio to the first: single times say little on a busy
+// machine.
+
+// contender is a process that is timed.
+type contender struct {
+	name string
+	argv []string
+}
+
+// race runs each contender once a round and prints the medians. took times one
+// run.
+func race(b *testing.B, all []contender, took func(contender) time.Duration) {
+	b.Helper()
+	times := make([][]time.Duration, len(all))
+	for b.Loop() {
+		for i, c := range all {
+			times[i] = append(times[i], took(c))
+		}
+	}
+	median := func(d []time.Duration) float64 {
+		slices.Sort(d)
+		return d[len(d)/2].Seconds() * 1000
+	}
+	first := median(times[0])
+	for i, c := range all {
+		fmt.Printf("%-44s %7.2f ms median, %6.2f ms least, %5.2f x %s\n", c.name, median(times[i]), times[i][0].Seconds()*1000, median(times[i])/first, all[0].name)
+	}
+}
+
+func start(b *testing.B, argv []string) *os.Process {
+	b.Helper()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = null.Close() }()
+	p, err := os.StartProcess(argv[0], argv, &os.ProcAttr{Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/", Files: []*os.File{null, null, null}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return p
+}
+
+// BenchmarkNoop times events that call for nothing, on a machine that is not
+// Azure.
+func BenchmarkNoop(b *testing.B) {
+	dir := b.TempDir()
+	file := func(name, text string) string {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+			b.Fatal(err)
+		}
+		return name
+	}
+	floor := filepath.Join(dir, "c")
+	if out, err := exec.Command("gcc", "-O2", "-static", "-o", floor, file("c.c", "int main(void) { return 0; }\n")).CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+	text, err := os.ReadFile("../../packaging/rpm/90-nm-azure-dispatch")
+	if err != nil {
+		b.Fatal(err)
+	}
+	gate := file("gate", strings.ReplaceAll(string(text), "/usr/libexec/nm-azure-dispatch", binary))
+	race(b, []contender{
+		{"static C, return 0", []string{floor}},
+		{"#!/bin/sh, exit 0", []string{file("sh", "#!/bin/sh\nexit 0\n"), "eth0", "hostname"}},
+		{"#!/bin/bash, exit 0", []string{file("bash", "#!/bin/bash\nexit 0\n"), "eth0", "hostname"}},
+		{"gate, an event that is not ours", []string{gate, "eth0", "hostname"}},
+		{"program, an event of ours, not Azure", []string{binary, "hook", "eth0", "up"}},
+		{"gate and program, an event of ours, not Azure", []string{gate, "eth0", "up"}},
+	}, func(c contender) time.Duration {
+		begin := time.Now()
+		if _, err := start(b, c.argv).Wait(); err != nil {
+			b.Fatal(err)
+		}
+		return time.Since(begin)
+	})
+}
+
+// reference does the two requests and no more: it knows the address, and finds
+// the ids with sed.
+const reference = `#!/bin/bash
+gs=$(curl -s -H 'x-ms-version: 2012-11-30' 'http://168.63.129.16/machine/?comp=goalstate')
+id() { sed -n "s/.*<$1>\(.*\)<\/$1>.*/\1/p" <<<"$gs" | head -n 1; }
+curl -s -o /dev/null -H 'x-ms-version: 2012-11-30' -H 'x-ms-agent-name: reference' -H 'Content-Type: text/xml; charset=utf-8' \
+	-d "<Health><GoalStateIncarnation>$(id Incarnation)</GoalStateIncarnation><Container><ContainerId>$(id ContainerId)</ContainerId><RoleInstanceList><Role><InstanceId>$(id InstanceId)</InstanceId><Health><State>Ready</State></Health></Role></RoleInstanceList></Container></Health>" \
+	'http://168.63.129.16/machine/?comp=health'
+`
+
+var benchedInside sync.Once
+
+// BenchmarkReady times from the start of the process until the WireServer holds
+// the Ready. The program reads the lease from NetworkManager too.
+func BenchmarkReady(b *testing.B) {
+	if os.Getenv(envInside) == "" {
+		benchedInside.Do(func() { insideBench(b) }) // a benchmark function is called more than once
+		return
+	}
+	m := &machine{t: b}
+	m.setUp("ignition.platform.id=azure")
+	daemons(b)
+	server := m.wireServer(wiretest.Script{})
+	m.journald()
+	script := filepath.Join(b.TempDir(), "reference")
+	m.must(os.WriteFile(script, []byte(reference), 0o755))
+	race(b, []contender{
+		{"bash, curl and sed, the two requests", []string{script}},
+		{"program, lease and check-in", []string{binary, "hook", "lo", "dhcp4-change"}},
+	}, func(c contender) time.Duration {
+		m.must(os.RemoveAll("/run/nm-azure-dispatch"))
+		before := len(server.Requests())
+		begin := time.Now()
+		p := start(b, c.argv)
+		for len(server.Requests()) < before+2 {
+			time.Sleep(100 * time.Microsecond)
+		}
+		ready := time.Unix(0, server.Requests()[before+1].UnixNano).Sub(begin)
+		if _, err := p.Wait(); err != nil {
+			b.Fatal(err)
+		}
+		return ready
+	})
+}
