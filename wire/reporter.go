@@ -62,13 +62,16 @@ type Outcome struct {
 // Report reports h and returns once a server has accepted it with a 2xx status.
 //
 // Everything else is tried again: every other status, every transport error,
-// every unusable goal state. See pause for how soon, turnOf for how the attempts
-// differ, and loop for what happens to an attempt that gets no answer. ctx alone
-// ends it; the error then wraps [context.Cause] of ctx and the last failure, and
-// the Outcome has nothing but the number of attempts. The one other error is a
-// Server to which no request can go, and is returned at once.
+// every unusable goal state. The pauses are 250 ms, 500 ms, then a second, after
+// five minutes 5 s and after twenty 30 s, give or take a tenth; a server's
+// Retry-After is honoured up to 30 s. A request may take 60 s, but one that has no
+// answer after 3 s gets a fresh attempt beside it, and the first to get through
+// ends the other. From the fourth on, every other attempt takes the short way.
 //
-// No goroutine of Report's is left when it returns.
+// ctx alone ends it. The error then wraps [context.Cause] of ctx and the last
+// failure, and the Outcome has nothing but the number of attempts. The one other
+// error is a Server to which no request can go, and is returned at once. No
+// goroutine of Report's is left when it returns.
 func (r *Reporter) Report(ctx context.Context, h Health) (Outcome, error) {
 	if err := checkTarget(r.Server); err != nil {
 		return Outcome{}, err

@@ -42,7 +42,13 @@ func serve(t *testing.T, script wiretest.Script, log io.Writer) (url string, sto
 // there was none.
 func ask(t *testing.T, method, url, body string, header ...string) (int, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	return askFor(t, 10*time.Second, method, url, body, header...)
+}
+
+// askFor is ask with little patience, for a step that takes for ever.
+func askFor(t *testing.T, limit time.Duration, method, url, body string, header ...string) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
@@ -167,7 +173,11 @@ func TestSteps(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			url, _ := serve(t, wiretest.Script{Provisioning: []wiretest.Step{tt.step}}, nil)
-			status, body := ask(t, "POST", url+pathProvisioning, `{"state":"Ready"}`)
+			limit := 10 * time.Second
+			if strings.Contains(tt.body, "deadline") {
+				limit = 100 * time.Millisecond
+			}
+			status, body := askFor(t, limit, "POST", url+pathProvisioning, `{"state":"Ready"}`)
 			if status != tt.status || !strings.HasSuffix(body, tt.body) {
 				t.Errorf("got %d %q, want %d %q", status, body, tt.status, tt.body)
 			}
@@ -186,7 +196,7 @@ func TestScript(t *testing.T) {
 			{"incarnation": "2", "container_id": "c", "instance_id": "i"}
 		],
 		"goal_state": [{"times": 2, "status": 503}, {"advance": true}, {"times": -1, "status": 404}],
-		"health": [{"delay": "1ms"}, {"hang": true}]
+		"health": [{"delay": "1ms"}, {"close": true}]
 	}`
 	var script wiretest.Script
 	dec := json.NewDecoder(strings.NewReader(text))
