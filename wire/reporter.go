@@ -33,7 +33,8 @@ type Reporter struct {
 	// did, on the goroutine that called Report, which waits for it. Nil: not told.
 	OnAttempt func(Attempt)
 	// BeforePost is called before each POST, on a goroutine of its attempt, which
-	// waits for it; two attempts can be under way. Nil: not called.
+	// waits for it; two attempts can be under way. It must not block, as Report
+	// cannot return before it has. Nil: not called.
 	BeforePost func()
 
 	port uint16   // zero: serverPort. Tests on loopback cannot have that one

@@ -16,10 +16,9 @@ type turn struct {
 }
 
 // turnOf returns the turn of the nth attempt, counted from 1. Each of the three
-// is on in every second attempt (the short way: from the fourth attempt on,
-// that is when three have failed), and they do not go in step, so that any
-// four attempts in a row try each way at each address, and eight in a row, from
-// the fourth on, all eight combinations:
+// is on in every second attempt, the short way only once three have failed or
+// hang. They do not go in step: from the fourth attempt on, any four in a row try
+// each way at each address, and any eight in a row all eight combinations.
 //
 //	attempt  1  2  3  4  5  6  7  8  9 10 11 12
 //	way      h  h  h  p  h  p  h  p  h  p  h  p
