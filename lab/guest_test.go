@@ -20,7 +20,7 @@ func TestSystemd(t *testing.T) {
 		}
 		connected(t, l, "eth0")
 		eventually(t, l, "the journal has NetworkManager's state",
-			prints(l, "CONNECTED_GLOBAL", "journalctl", "-u", "NetworkManager", "--no-pager"))
+			prints(l, "Activation: successful", "journalctl", "-u", "NetworkManager", "--no-pager"))
 		ok(t, l.Guest.Signal(t.Context(), lab.Resolved, unix.SIGSTOP))
 		ok(t, l.Guest.Signal(t.Context(), lab.Resolved, unix.SIGCONT))
 		ok(t, l.Guest.Restart(t.Context(), lab.NetworkManager))

@@ -3,9 +3,11 @@ package cloud
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/internal/inside"
 )
@@ -43,7 +45,7 @@ func Main() error {
 }
 
 // network makes the bridge and the addresses. The kernel may lack dummy links, so the addresses behind the gateway are
-// the loopback's.
+// the loopback's, and what gives the bridge a carrier before the guest is there is a cable to nowhere.
 func network() error {
 	cmd := exec.Command("ip", "-batch", "-")
 	cmd.Stdin = strings.NewReader(strings.Join([]string{
@@ -55,9 +57,18 @@ func network() error {
 		"addr add " + Gateway + "/24 dev " + link,
 		"addr add " + Gateway6 + "/64 dev " + link + " nodad",
 		"link set " + link + " up",
+		"link add idle0 type veth peer name idle1",
+		"link set idle1 up",
+		"link set idle0 master " + link + " up",
 	}, "\n"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("network of the cloud: %w: %s", err, out)
 	}
-	return nil
+	for {
+		bridge, err := net.InterfaceByName(link)
+		if err != nil || bridge.Flags&net.FlagRunning != 0 {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
