@@ -57,7 +57,7 @@ func New(ctx context.Context, c Config) (*Lab, error) {
 	return l, nil
 }
 
-// Close ends everything in the lab and returns when it is gone.
+// Close ends everything in the lab and returns when it is gone. It may be called again.
 func (l *Lab) Close() error {
 	if l.Guest != nil {
 		l.Guest.stop()
@@ -68,8 +68,9 @@ func (l *Lab) Close() error {
 	if l.Cloud != nil {
 		l.Cloud.stop()
 	}
-	if l.sweeper != nil {
-		return l.sweeper.close()
+	if s := l.sweeper; s != nil {
+		l.sweeper = nil
+		return s.close()
 	}
 	return nil
 }
