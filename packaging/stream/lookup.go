@@ -61,6 +61,9 @@ type NotFoundError struct {
 	Problems int      // how many places break the schema; what was meant may be there
 }
 
+// maxHas is how many of Has an error message names.
+const maxHas = 20
+
 func (e *NotFoundError) Error() string {
 	what := map[Kind]string{
 		KindDisk: "directly bootable Azure disk", KindMarketplace: "Azure marketplace image", KindVHD: "Azure VHD", "": "Azure disk",
@@ -69,7 +72,9 @@ func (e *NotFoundError) Error() string {
 		what = "Azure Stack disk"
 	}
 	has := "nothing for Azure at all"
-	if len(e.Has) > 0 {
+	if n := len(e.Has); n > maxHas {
+		has = fmt.Sprintf("%s and %d more", strings.Join(e.Has[:maxHas], ", "), n-maxHas)
+	} else if n > 0 {
 		has = strings.Join(e.Has, ", ")
 	}
 	s := fmt.Sprintf("the stream has no %s for %s; it has: %s", what, e.Query.Arch, has)
@@ -86,8 +91,7 @@ func (d *Document) Lookup(q Query) ([]Found, error) {
 	if q.Platform == "" {
 		q.Platform = "azure"
 	}
-	s, problems := d.Stream()
-	all := append(s.found(), d.drafts()...)
+	all, problems := d.all()
 	kinds := Kinds()
 	if q.Kind != "" {
 		kinds = []Kind{q.Kind}
@@ -110,12 +114,25 @@ func (d *Document) Lookup(q Query) ([]Found, error) {
 		return found, nil
 	}
 	missing := &NotFoundError{Query: q, Problems: len(problems)}
+	seen := map[string]bool{}
 	for _, f := range all {
-		if has := f.String(); !slices.Contains(missing.Has, has) {
+		if has := f.String(); !seen[has] {
+			seen[has] = true
 			missing.Has = append(missing.Has, has)
 		}
 	}
 	return nil, missing
+}
+
+// All returns every image that the document names for Azure, best kind first.
+func (d *Document) All() []Found {
+	all, _ := d.all()
+	return all
+}
+
+func (d *Document) all() ([]Found, []Problem) {
+	s, problems := d.Stream()
+	return append(s.found(), d.drafts()...), problems
 }
 
 // String names what was found in a few words.

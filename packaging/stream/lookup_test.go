@@ -2,6 +2,7 @@ package stream_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -142,6 +143,21 @@ func TestLookupNotFound(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestManyArchitectures: a document of the largest kind gets its answer in the
+// time that it takes to read it, and a short one.
+func TestManyArchitectures(t *testing.T) {
+	var doc strings.Builder
+	doc.WriteString(`{"stream":"s","architectures":{"a":{}`)
+	for i := range 20_000 {
+		fmt.Fprintf(&doc, `,"a%d":{"artifacts":{},"azure":{"url":"https://h/x"}}`, i)
+	}
+	doc.WriteString("}}")
+	_, err := document(t, []byte(doc.String())).Lookup(stream.Query{Arch: "x86_64"})
+	if err == nil || !strings.Contains(err.Error(), "disk for a19 (draft) and 19980 more") || len(err.Error()) > 1000 {
+		t.Errorf("got %.2000v", err)
 	}
 }
 

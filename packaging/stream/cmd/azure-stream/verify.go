@@ -5,9 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -53,15 +51,15 @@ func verifyDocument(out io.Writer, name string, doc *stream.Document) error {
 	if len(problems) > 0 {
 		return errWrong
 	}
-	s, _ := doc.Stream()
-	for _, arch := range slices.Sorted(maps.Keys(s.Architectures)) {
-		for _, kind := range stream.Kinds() {
-			for _, platform := range stream.Platforms() {
-				found, err := doc.Lookup(stream.Query{Arch: arch, Kind: kind, Platform: platform})
-				if err == nil {
-					fmt.Fprintf(out, "%s: ok: %s, release %s\n", name, printable(found[0].String()), printable(found[0].Release))
-				}
-			}
+	said := map[string]bool{}
+	for _, f := range doc.All() {
+		line := fmt.Sprintf("%s: ok: %s", name, printable(f.String()))
+		if f.Release != "" {
+			line += ", release " + printable(f.Release)
+		}
+		if !said[line] {
+			said[line] = true
+			fmt.Fprintln(out, line)
 		}
 	}
 	return nil

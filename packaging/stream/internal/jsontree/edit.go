@@ -84,6 +84,9 @@ func (n *Node) grow(name string, st style, depth int) *Node {
 	}
 	head := append(bytes.Clone(lead), quote(name)...)
 	n.members = append(n.members, member{name: name, head: append(head, colon...), value: Node{kind: object}})
+	if n.index != nil {
+		n.index[name] = len(n.members) - 1
+	}
 	return &n.members[len(n.members)-1].value
 }
 
@@ -98,6 +101,7 @@ func (d *Doc) Delete(path ...string) bool {
 			continue
 		}
 		n.members = append(n.members[:i:i], n.members[i+1:]...)
+		n.index = nil // the positions are others now
 		if len(n.members) == 0 {
 			n.tail = nil
 		}

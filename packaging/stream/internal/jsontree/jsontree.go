@@ -45,9 +45,10 @@ const (
 // A Node is a value of the document.
 type Node struct {
 	kind    byte
-	raw     []byte   // the value as written, of everything but an object
-	members []member // of an object
-	tail    []byte   // white space before an object's closing brace
+	raw     []byte         // the value as written, of everything but an object
+	members []member       // of an object
+	tail    []byte         // white space before an object's closing brace
+	index   map[string]int // of the members, if they are many
 }
 
 // A member is one name and value of an object.
@@ -71,6 +72,12 @@ func (n *Node) Get(path ...string) *Node {
 
 func (n *Node) member(name string) *Node {
 	if n == nil {
+		return nil
+	}
+	if n.index != nil {
+		if i, ok := n.index[name]; ok {
+			return &n.members[i].value
+		}
 		return nil
 	}
 	for i := range n.members {

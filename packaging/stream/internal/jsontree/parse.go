@@ -12,7 +12,7 @@ import (
 // a few thousand values and ten levels.
 const (
 	MaxSize   = 16 << 20
-	MaxValues = 500_000
+	MaxValues = 100_000
 	MaxDepth  = 100
 )
 

@@ -52,7 +52,7 @@ func (p *parser) value(depth int) (Node, error) {
 
 func (p *parser) object(depth int) (Node, error) {
 	n := Node{kind: object}
-	seen := make(map[string]bool)
+	seen := make(map[string]int)
 	p.pos++ // the brace
 	start := p.pos
 	p.space()
@@ -60,11 +60,11 @@ func (p *parser) object(depth int) (Node, error) {
 		at := p.pos
 		p.text()
 		name, ok := (&Node{kind: text, raw: p.in[at:p.pos]}).Text()
-		if !ok || seen[name] {
+		if _, twice := seen[name]; !ok || twice {
 			return Node{}, fmt.Errorf("%s: %.130q is here twice in one object, and readers disagree which one counts: remove one",
 				place(p.in, at), name)
 		}
-		seen[name] = true
+		seen[name] = len(n.members)
 		p.space()
 		p.pos++ // the colon
 		p.space()
@@ -86,6 +86,9 @@ func (p *parser) object(depth int) (Node, error) {
 	}
 	n.tail = p.in[start:p.pos:p.pos]
 	p.pos++
+	if len(n.members) > 16 {
+		n.index = seen
+	}
 	return n, nil
 }
 
