@@ -26,9 +26,12 @@ const usage = `usage: nm-azure-dispatch COMMAND [OPTION ...]
   report-failure --reason TEXT [--timeout DURATION]
             tell Azure that provisioning failed, and why; refused after a
             check-in in the same boot
+  status [--json]
+            say how the check-in of this boot and the nameservers stand
   version   print the versions of the program, of Go and of the modules in it
 
-Exit status: 0 done or nothing to do, 1 failed, 2 wrong usage.
+Exit status: 0 done or nothing to do, 1 failed, 2 wrong usage. Of status and
+doctor: 0 ready, or nothing fails; 1 not so; 3 this machine is not Azure.
 See nm-azure-dispatch(8).
 `
 
@@ -46,6 +49,8 @@ func command(args []string) int {
 		return runDoctor(rest)
 	case "report-failure":
 		return reportFailure(rest)
+	case "status":
+		return printStatus(rest)
 	case "version":
 		return printVersion(rest)
 	case "help", "-h", "-help", "--help":

@@ -56,14 +56,15 @@ func runDoctor(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	id, _ := boot.ID(root) // the walk says so
+	b := lazyBus(ctx)
 	env := &doctor.Env{
 		Root: root, Interface: iface, Name: name, User: os.Geteuid(), BootID: id, Records: stateDir,
+		NetworkManager: b.networkManager, Resolved: b.resolved, Units: b.units, LookUp: b.lookUp,
 		Label: label, Source: source, Dial: dialTCP, GoalState: fetchGoalState,
 		Ask: func(ctx context.Context, server netip.Addr, name string) (resolv.Answer, error) {
 			return resolv.Ask(ctx, server, name, dns.TypeA)
 		},
 	}
-	lazyBus(ctx).into(env)
 	r := doctor.NewReport(doctor.Run(ctx, env))
 	if err := show(*asJSON, r, r.Print); err != nil {
 		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: doctor: %v\n", err)

@@ -11,7 +11,6 @@ import (
 	"github.com/godbus/dbus/v5"
 	"golang.org/x/sys/unix"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor/live"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/sysbus"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
@@ -28,35 +27,30 @@ func lazyBus(ctx context.Context) bus {
 	})}
 }
 
-func (b bus) into(env *doctor.Env) {
-	env.NetworkManager = func(ctx context.Context) (live.NetworkManager, error) {
-		conn, err := b.connect()
-		if err != nil {
-			return live.NetworkManager{}, err
-		}
-		return live.ReadNetworkManager(ctx, conn)
+func (b bus) networkManager(ctx context.Context) (live.NetworkManager, error) {
+	return over(b, func(conn *dbus.Conn) (live.NetworkManager, error) { return live.ReadNetworkManager(ctx, conn) })
+}
+
+func (b bus) resolved(ctx context.Context, ifindex int) (live.Resolved, error) {
+	return over(b, func(conn *dbus.Conn) (live.Resolved, error) { return live.ReadResolved(ctx, conn, ifindex) })
+}
+
+func (b bus) units(ctx context.Context, names []string) (map[string]live.Unit, error) {
+	return over(b, func(conn *dbus.Conn) (map[string]live.Unit, error) { return live.ReadUnits(ctx, conn, names) })
+}
+
+func (b bus) lookUp(ctx context.Context, name string) (live.Answer, error) {
+	return over(b, func(conn *dbus.Conn) (live.Answer, error) { return live.LookUp(ctx, conn, name) })
+}
+
+// over reads something over the connection, if there is one.
+func over[T any](b bus, read func(*dbus.Conn) (T, error)) (T, error) {
+	conn, err := b.connect()
+	if err != nil {
+		var none T
+		return none, err
 	}
-	env.Resolved = func(ctx context.Context, ifindex int) (live.Resolved, error) {
-		conn, err := b.connect()
-		if err != nil {
-			return live.Resolved{}, err
-		}
-		return live.ReadResolved(ctx, conn, ifindex)
-	}
-	env.Units = func(ctx context.Context, names []string) (map[string]live.Unit, error) {
-		conn, err := b.connect()
-		if err != nil {
-			return nil, err
-		}
-		return live.ReadUnits(ctx, conn, names)
-	}
-	env.LookUp = func(ctx context.Context, name string) (live.Answer, error) {
-		conn, err := b.connect()
-		if err != nil {
-			return live.Answer{}, err
-		}
-		return live.LookUp(ctx, conn, name)
-	}
+	return read(conn)
 }
 
 // label reads a file's SELinux label.

@@ -61,6 +61,8 @@ func lease(_ context.Context, env *Env) result {
 	d := env.device
 	profile := shell(d.Profile)
 	switch {
+	case d.Lease == nil && d.External:
+		return skip("NetworkManager asks no DHCP server where somebody else has set an interface up")
 	case d.Lease == nil && d.Method != "" && d.Method != "auto":
 		return warn(fmt.Sprintf("no DHCPv4: the profile %q has ipv4.method=%s", d.Profile, d.Method),
 			"Azure wants DHCP", "sudo nmcli connection modify "+profile+" ipv4.method auto", "sudo nmcli connection up "+profile)

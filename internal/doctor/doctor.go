@@ -114,8 +114,8 @@ func checks() []check {
 	return []check{
 		{stepPlatform, nil, nil, platform},
 		{stepNetworkManager, nil, nil, networkManager},
-		{stepDispatcher, nil, nil, dispatcher},
-		{stepHook, nil, nil, hook},
+		{stepDispatcher, nil, []string{stepNetworkManager}, dispatcher},
+		{stepHook, nil, []string{stepNetworkManager}, hook},
 		{stepTimer, nil, nil, timer},
 		{stepDevice, []string{stepNetworkManager}, nil, device},
 		{stepLease, []string{stepDevice}, nil, lease},
@@ -125,11 +125,11 @@ func checks() []check {
 		{stepGoalState, []string{stepTCP}, nil, goalState},
 		{stepRecord, nil, nil, record},
 		{stepAgents, nil, nil, agents},
-		{stepResolved, nil, nil, resolved},
+		{stepResolved, nil, []string{stepNetworkManager}, resolved},
 		{stepResolvConf, nil, []string{stepResolved}, resolvConf},
 		{stepNMDNS, []string{stepNetworkManager}, []string{stepResolved}, nmDNS},
 		{stepLinkDNS, []string{stepNetworkManager}, []string{stepResolved, stepLease}, linkDNS},
-		{stepNameservers, nil, []string{stepLinkDNS}, nameservers},
+		{stepNameservers, nil, []string{stepResolved, stepLease}, nameservers},
 		{stepLookup, []string{stepResolved}, []string{stepLease}, lookup},
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"path"
 	"strings"
-	"sync"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
@@ -44,10 +43,9 @@ type Env struct {
 	nm       *live.NetworkManager
 	device   live.Device
 	resolved *live.Resolved
-	servers  []netip.Addr // the nameservers in use
 
-	unitsOnce sync.Once
 	units     map[string]live.Unit
+	unitsRead chan struct{} // closed when units is there
 }
 
 // PickInterface returns the interface to look at where none is named: that of
@@ -85,16 +83,22 @@ func (e *Env) target() netip.Addr {
 	return dispatch.TargetOf(e.Interface, *e.device.Lease).Server
 }
 
-// unit tells how a unit stands. All are asked for at once; where systemd cannot
-// be asked the files have to do.
-func (e *Env) unit(ctx context.Context, name string) live.Unit {
-	e.unitsOnce.Do(func() {
-		names := append([]string{dispatcherUnit, timerUnit, checkInUnit, resolvedUnit}, agentUnits()...)
-		var err error
-		if e.units, err = e.Units(ctx, names); err != nil {
-			e.units = live.UnitFiles(e.Root, names)
-		}
-	})
+// readUnits asks how all units stand that any check wants to know of; where
+// systemd cannot be asked the files have to do.
+func (e *Env) readUnits(ctx context.Context) {
+	defer close(e.unitsRead)
+	ctx, cancel := context.WithTimeout(ctx, unitsLimit)
+	defer cancel()
+	names := append([]string{dispatcherUnit, timerUnit, checkInUnit, resolvedUnit}, agentUnits()...)
+	var err error
+	if e.units, err = e.Units(ctx, names); err != nil {
+		e.units = live.UnitFiles(e.Root, names)
+	}
+}
+
+// unit tells how a unit stands.
+func (e *Env) unit(name string) live.Unit {
+	<-e.unitsRead
 	return e.units[name]
 }
 

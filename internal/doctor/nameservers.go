@@ -44,11 +44,7 @@ func (e *Env) name() string {
 
 // nameservers asks each one directly.
 func nameservers(ctx context.Context, env *Env) result {
-	servers := slices.DeleteFunc(slices.Clone(env.servers), isStub)
-	if len(servers) == 0 && env.device.Lease != nil {
-		servers = env.device.Lease.Nameservers
-	}
-	servers = servers[:min(len(servers), maxServers)]
+	servers := inUse(env)
 	if len(servers) == 0 {
 		return skip("there are none to ask")
 	}
@@ -82,6 +78,23 @@ func nameservers(ctx context.Context, env *Env) result {
 		return fail(seen, "see that they run, where they are your own, and that nothing keeps UDP and TCP port 53 from being reached", ruleset)
 	}
 	return fail(seen, "have them answer this machine (recursion allowed, forwarders in reach), or set others in the virtual network")
+}
+
+// inUse returns the nameservers that programs' questions end up with; if there
+// are none, those that should be.
+func inUse(env *Env) []netip.Addr {
+	servers := readResolvConf(env.Root).servers
+	if env.resolved != nil {
+		servers = addrs(env.resolved.State)
+	}
+	servers = slices.DeleteFunc(servers, isStub)
+	if len(servers) == 0 && env.nm != nil {
+		servers = env.nm.Wish(env.Interface).Nameservers
+	}
+	if len(servers) == 0 && env.device.Lease != nil {
+		servers = env.device.Lease.Nameservers
+	}
+	return servers[:min(len(servers), maxServers)]
 }
 
 // describe says what a nameserver answered, and whether that will do.

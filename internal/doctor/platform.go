@@ -29,16 +29,22 @@ func networkManager(ctx context.Context, env *Env) result {
 		return fail(why(ctx, err), "restart it; if that does not help, restart the machine", "sudo systemctl restart NetworkManager.service")
 	}
 	env.nm = &n
-	if silentOnRenewal(n.Version) {
+	if v := number(n.Version); v >= silentFrom && v <= silentTo {
 		return warn(n.Version+" is running; versions 1.36.0 to 1.42.4 announce no renewal of a lease, so changed DNS servers of the virtual network come with the next activation only",
 			"after such a change", reapply(env))
 	}
 	return ok(n.Version + " is running")
 }
 
-// silentOnRenewal reports whether NetworkManager raises dhcp4-change for the
-// first lease only: from 1.36.0 (commit e1648d0665) to 1.42.4 (cab80c5129).
-func silentOnRenewal(version string) bool {
+// NetworkManager's versions, as number gives them.
+const (
+	silentFrom  = 1_036_000 // dhcp4-change for the first lease only, commit e1648d0665
+	silentTo    = 1_042_004 // until commit cab80c5129
+	reapplyFrom = 1_042_000 // the event reapply
+)
+
+// number makes a version comparable: 1.42.4 is 1042004, and 0 is none.
+func number(version string) int {
 	var v [3]int
 	for i, s := range strings.SplitN(version, ".", 3) {
 		end := strings.IndexFunc(s, func(c rune) bool { return c < '0' || c > '9' })
@@ -47,16 +53,22 @@ func silentOnRenewal(version string) bool {
 		}
 		n, err := strconv.Atoi(s[:end])
 		if err != nil {
-			return false
+			return 0
 		}
 		v[i] = n
 	}
-	n := v[0]*1_000_000 + v[1]*1000 + v[2]
-	return n >= 1_036_000 && n <= 1_042_004
+	return v[0]*1_000_000 + v[1]*1000 + v[2]
 }
 
-// reapply is the command that repeats the event of a lease.
-func reapply(env *Env) string { return "sudo nmcli device reapply " + shell(env.Interface) }
+// reapply is the command that makes an event of the lease there is.
+func reapply(env *Env) string {
+	if env.nm != nil && number(env.nm.Version) < reapplyFrom {
+		if d, ok := env.nm.Device(env.Interface); ok && d.Profile != "" {
+			return "sudo nmcli connection up " + shell(d.Profile)
+		}
+	}
+	return "sudo nmcli device reapply " + shell(env.Interface)
+}
 
 // shell quotes a word for a shell where that is needed.
 func shell(word string) string {

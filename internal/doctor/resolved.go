@@ -17,7 +17,7 @@ func resolved(ctx context.Context, env *Env) result {
 	index, _ := link.Index(env.Root, env.Interface) // 0, which no link has, if it is gone
 	r, err := env.Resolved(ctx, index)
 	used := readResolvConf(env.Root).ours()
-	u := env.unit(ctx, resolvedUnit)
+	u := env.unit(resolvedUnit)
 	switch {
 	case err == nil:
 		env.resolved = &r
@@ -40,7 +40,7 @@ func resolved(ctx context.Context, env *Env) result {
 
 func nmDNS(_ context.Context, env *Env) result {
 	seen := fmt.Sprintf("mode %s, resolv.conf %s", env.nm.DNSMode, env.nm.RcManager)
-	if env.resolved == nil && env.nm.RcManager == "unmanaged" {
+	if env.resolved == nil && env.nm.RcManager == "unmanaged" && !readResolvConf(env.Root).ours() {
 		return warn(seen+": nobody writes /etc/resolv.conf", "remove dns= and rc-manager= from NetworkManager.conf, then have it read that", "sudo nmcli general reload")
 	}
 	return ok(seen)
@@ -61,10 +61,6 @@ func linkDNS(_ context.Context, env *Env) result {
 		state, where = env.resolved.State, "systemd-resolved"
 		have = addrs(state)
 	}
-	env.servers = have
-	if len(env.servers) == 0 {
-		env.servers = wish.Nameservers
-	}
 	note := ""
 	if l := env.device.Lease; l != nil && !same4(wish.Nameservers, l.Nameservers) {
 		note = fmt.Sprintf("; the lease has %s, NetworkManager was told otherwise", join(l.Nameservers))
@@ -77,6 +73,8 @@ func linkDNS(_ context.Context, env *Env) result {
 		return ok(fmt.Sprintf("%s has %s, and NetworkManager wants none for %s", where, join(have), iface))
 	case len(have) == 0 && !slices.Contains(link.DefaultRoutes(env.Root), iface):
 		return warn(fmt.Sprintf("%s has no nameservers for %s, which has no default route", where, iface), "nothing is to be done if another interface has them", "resolvectl dns")
+	case len(have) == 0 && env.resolved == nil:
+		return fail(fmt.Sprintf("%s has no nameservers, NetworkManager wants %s%s", where, join(wish.Nameservers), note), "have NetworkManager write it", "sudo nmcli general reload dns-rc")
 	case len(have) == 0:
 		return fail(fmt.Sprintf("%s has no nameservers, NetworkManager wants %s%s", where, join(wish.Nameservers), note), "have the hook see to it", reapply(env))
 	case env.resolved == nil:

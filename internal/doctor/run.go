@@ -13,6 +13,8 @@ const (
 	// stepLimit is how long one check may take. A dial or a question to a
 	// nameserver has used up its own limit by then.
 	stepLimit = 2100 * time.Millisecond
+	// unitsLimit is how long systemd may take to say how units stand.
+	unitsLimit = time.Second
 )
 
 // errNoAnswer is the cause with which a check's context ends.
@@ -43,6 +45,8 @@ func run(ctx context.Context, env *Env, all []check) []Step {
 			return Fail
 		}
 	}
+	env.unitsRead = make(chan struct{})
+	go env.readUnits(ctx)
 	results := make([]chan result, len(all))
 	for i, c := range all {
 		results[i] = make(chan result, 1)

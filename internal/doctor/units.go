@@ -17,14 +17,14 @@ const (
 // dispatcherBusFile lets a bus start nm-dispatcher where there is no systemd.
 const dispatcherBusFile = "usr/share/dbus-1/system-services/org.freedesktop.nm_dispatcher.service"
 
-func dispatcher(ctx context.Context, env *Env) result {
+func dispatcher(_ context.Context, env *Env) result {
 	if !env.systemd() {
 		if _, err := fs.Stat(env.Root, dispatcherBusFile); err != nil {
 			return fail("nm-dispatcher is not installed", "install NetworkManager with its dispatcher")
 		}
 		return ok("the bus starts nm-dispatcher; systemd is not running")
 	}
-	switch u := env.unit(ctx, dispatcherUnit); u.File {
+	switch u := env.unit(dispatcherUnit); u.File {
 	case "":
 		return fail(dispatcherUnit+" is not installed", "install NetworkManager with its dispatcher")
 	case "masked", "masked-runtime":
@@ -38,11 +38,11 @@ func dispatcher(ctx context.Context, env *Env) result {
 	}
 }
 
-func timer(ctx context.Context, env *Env) result {
+func timer(_ context.Context, env *Env) result {
 	if !env.systemd() {
 		return skip("systemd is not running, so nothing goes on where the hook has to stop after 5 s")
 	}
-	t, s := env.unit(ctx, timerUnit), env.unit(ctx, checkInUnit)
+	t, s := env.unit(timerUnit), env.unit(checkInUnit)
 	switch {
 	case t.File == "" || s.File == "":
 		return warn(missing(t.File, timerUnit, s.File, checkInUnit), "install the package again: without them the hook's 5 s are all that a boot has")
@@ -94,11 +94,11 @@ func agentUnits() []string {
 	return names
 }
 
-func agents(ctx context.Context, env *Env) result {
+func agents(_ context.Context, env *Env) result {
 	var harmless, harmful []string
 	say, run := "", ""
 	for _, a := range agentList {
-		if !env.unit(ctx, a.unit).On() {
+		if !env.unit(a.unit).On() {
 			continue
 		}
 		if _, err := fs.Stat(env.Root, cloudInitDisabled); err == nil && a.name == "cloud-init" {
@@ -117,9 +117,16 @@ func agents(ctx context.Context, env *Env) result {
 	}
 	switch {
 	case len(harmful) > 0:
-		return warn(strings.Join(harmful, " and ")+" checks in too", say, run)
+		return warn(too(harmful), say, run)
 	case len(harmless) > 0:
-		return ok(strings.Join(harmless, " and ") + " checks in too, which is harmless")
+		return ok(too(harmless) + ", which is harmless")
 	}
 	return ok("no other agent checks in")
+}
+
+func too(names []string) string {
+	if len(names) == 1 {
+		return names[0] + " checks in too"
+	}
+	return strings.Join(names, " and ") + " check in too"
 }
