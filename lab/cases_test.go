@@ -56,7 +56,6 @@ var (
 	checkedIn = []string{"checked-in"}
 	pushedToo = []string{"checked-in", "nameservers-pushed"}
 	leftAlone = []string{"checked-in", "nameservers-left"}
-	unusable  = []string{"checked-in", "option-245-unusable"}
 )
 
 func TestFirstLease(t *testing.T) {

@@ -74,7 +74,8 @@ func (b *Bus) NetworkManager(t testing.TB, devices []Device, configuration []map
 	}
 	n.export(t, nmPath+"/DnsManager", nmName+".DnsManager", map[string]any{"Configuration": entries})
 	n.export(t, nmPath, nmName, map[string]any{"Devices": paths})
-	if err := n.Conn.Export(methods{n}, nmPath, nmName); err != nil {
+	table := map[string]any{"GetDeviceByIpIface": n.deviceByIPIface}
+	if err := n.Conn.ExportMethodTable(table, nmPath, nmName); err != nil {
 		t.Fatal(err)
 	}
 	own(t, n.Conn, nmName)
@@ -100,14 +101,11 @@ func (n *NetworkManager) Hang(t testing.TB) {
 	t.Cleanup(func() { close(n.hang) })
 }
 
-type methods struct{ n *NetworkManager }
-
-// GetDeviceByIpIface is the method of that name.
-func (m methods) GetDeviceByIpIface(iface string) (dbus.ObjectPath, *dbus.Error) { //nolint:revive // the bus spells it so
-	m.n.mu.Lock()
-	hang := m.n.hang
-	path, ok := m.n.devices[iface]
-	m.n.mu.Unlock()
+func (n *NetworkManager) deviceByIPIface(iface string) (dbus.ObjectPath, *dbus.Error) {
+	n.mu.Lock()
+	hang := n.hang
+	path, ok := n.devices[iface]
+	n.mu.Unlock()
 	if hang != nil {
 		<-hang
 	}
