@@ -50,13 +50,18 @@ type Journal struct {
 // goroutine and a queue that drops what does not fit. Nothing is opened before
 // the first entry.
 func New(argv0 string, stderr io.Writer) *Journal {
+	return start(func() slog.Handler { return open(argv0, stderr) }, stderr)
+}
+
+// start is New with the handler that open makes at the first entry.
+func start(open func() slog.Handler, stderr io.Writer) *Journal {
 	j := &Journal{queue: make(chan slog.Record, queueLength), done: make(chan struct{})}
 	go func() {
 		defer close(j.done)
 		var h slog.Handler
 		for r := range j.queue {
 			if h == nil {
-				h = open(argv0, stderr)
+				h = open()
 			}
 			if err := h.Handle(context.Background(), r); err != nil {
 				h = text{stderr}
