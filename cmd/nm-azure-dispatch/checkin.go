@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/azure"
@@ -54,7 +52,7 @@ func checkIn(args []string) int {
 		return exitFailed
 	}
 
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, stop := begin()
 	defer stop()
 	ctx, cancel := context.WithTimeoutCause(ctx, *timeout, fmt.Errorf("not done after %v", *timeout))
 	defer cancel()
@@ -76,7 +74,7 @@ func checkIn(args []string) int {
 	rec, err = c.Follow(ctx, t, *force)
 	if err != nil {
 		c.GiveUp(rec, err)
-		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: check-in: %v\n", err)
+		say(os.Stderr, "nm-azure-dispatch: check-in: %v\n", err)
 		return exitFailed
 	}
 	return report(rec, "")
@@ -86,10 +84,10 @@ func checkIn(args []string) int {
 // final, and no reason for a unit to try again.
 func report(rec boot.CheckIn, already string) int {
 	if rec.State == boot.Failed {
-		fmt.Println("not checked in: in this boot ProvisioningFailed was reported; --force checks in all the same")
+		say(os.Stdout, "not checked in: in this boot ProvisioningFailed was reported; --force checks in all the same\n")
 		return exitDone
 	}
-	fmt.Printf("%schecked in: wireserver %s (%s), via %s, %d attempts, %d ms after boot\n",
+	say(os.Stdout, "%schecked in: wireserver %s (%s), via %s, %d attempts, %d ms after boot\n",
 		already, rec.WireServer, rec.Source, rec.Via, rec.Attempts, rec.AfterBootMS)
 	return exitDone
 }

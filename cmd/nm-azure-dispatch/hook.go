@@ -1,12 +1,8 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
@@ -27,10 +23,10 @@ const (
 // hook does what an event of ours calls for, on a machine that is Azure.
 func hook(root fs.FS, ev nm.Event) int {
 	time.AfterFunc(hardStop, func() {
-		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: %s %s: not done after %v, stopped\n", ev.Interface, ev.Action, hardStop)
+		say(os.Stderr, "nm-azure-dispatch: %s %s: not done after %v, stopped\n", ev.Interface, ev.Action, hardStop)
 		os.Exit(exitFailed)
 	})
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, stop := begin()
 	defer stop()
 	j := journal.New(os.Args[0], os.Stderr)
 	defer j.Close(flushLimit)
@@ -49,7 +45,7 @@ func hook(root fs.FS, ev nm.Event) int {
 		Log:           j.Log,
 	}
 	if err := h.Run(ctx); err != nil {
-		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: %s %s: %v\n", ev.Interface, ev.Action, err)
+		say(os.Stderr, "nm-azure-dispatch: %s %s: %v\n", ev.Interface, ev.Action, err)
 		return exitFailed
 	}
 	return exitDone

@@ -6,8 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -49,7 +47,7 @@ func reportFailure(args []string) int {
 		return exitFailed
 	}
 
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, stop := begin()
 	defer stop()
 	ctx, cancel := context.WithTimeoutCause(ctx, *timeout, fmt.Errorf("not done after %v", *timeout))
 	defer cancel()
@@ -63,14 +61,14 @@ func reportFailure(args []string) int {
 	rec, err := c.Fail(ctx, dispatch.Constant("", ""), *reason)
 	switch {
 	case errors.Is(err, dispatch.ErrReady):
-		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: report-failure: refused: %v\n", err)
+		say(os.Stderr, "nm-azure-dispatch: report-failure: refused: %v\n", err)
 		return exitFailed
 	case err != nil:
 		c.GiveUp(rec, err)
-		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: report-failure: %v\n", err)
+		say(os.Stderr, "nm-azure-dispatch: report-failure: %v\n", err)
 		return exitFailed
 	}
-	fmt.Printf("reported ProvisioningFailed to %s, via %s, %d attempts\n", rec.WireServer, rec.Via, rec.Attempts)
+	say(os.Stdout, "reported ProvisioningFailed to %s, via %s, %d attempts\n", rec.WireServer, rec.Via, rec.Attempts)
 	return exitDone
 }
 
