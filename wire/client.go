@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -35,8 +34,6 @@ const (
 	// requestTimeout bounds one request, from the dialling to the answer's last
 	// byte. 5 s proved too short for a busy host (canonical/cloud-init#1571).
 	requestTimeout = 60 * time.Second
-	// maxBody bounds a goal state, in bytes. Real ones have under 4 KiB.
-	maxBody = 1 << 20
 	// maxHeader bounds an answer's header, in bytes.
 	maxHeader = 64 << 10
 )
@@ -147,7 +144,7 @@ func (s *session) do(ctx context.Context, method, path string, body []byte, head
 	if method == http.MethodPost {
 		return nil, nil
 	}
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	answer, err := readBody(resp.Body)
 	if err != nil {
 		return nil, fmt.Errorf("wire: %s %s: body: %w", method, url, err)
 	}
