@@ -1,0 +1,90 @@
+package faults
+
+import (
+	"time"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/wiretest"
+)
+
+// Case is one thing that goes wrong, or two.
+type Case struct {
+	Name   string // unique
+	Cell   Cell   // where it stands in the grid; the zero value: in the list
+	Group  string // heading in the list
+	Script wiretest.Script
+	World  World
+	Start  Start
+	Want   Want
+	Peer   Peer
+}
+
+// Cell is a place in the grid: a fault at one of the two requests, so many times.
+type Cell struct {
+	Fault string
+	At    string // atGoalState or atHealth
+	Times int    // -1: for ever
+}
+
+// World is what is wrong around the WireServer, counted from the start of the program.
+type World struct {
+	Refused time.Duration // nothing listens for so long
+	NoRoute time.Duration // there is no route for so long
+	Lost    time.Duration // packets to it vanish for so long
+	Bad     time.Duration // every answer is 503 for so long
+
+	// Option245 is in the lease of a machine with NetworkManager on the bus; "": there is neither. Other is what answers
+	// at that address: nil for nobody, so that connections are refused, or vanish if OtherLost.
+	Option245 string
+	Other     *wiretest.Script
+	OtherLost bool
+}
+
+// Start is how the program is started. The zero value is check-in for the address of the WireServer, with an empty
+// environment and nobody at standard input.
+type Start struct {
+	Hook    bool          // as the dispatcher does, in place of check-in
+	Timeout time.Duration // --timeout; 0: enough
+	Env     []string
+	// Shell is a line of sh that starts the program as "$@"; "": none.
+	Shell string
+	Pipe  Pipe // what standard error is
+}
+
+// Pipe is a standard error that gives trouble.
+type Pipe string
+
+// Pipes.
+const (
+	Readable Pipe = ""
+	Full     Pipe = "full"   // nobody reads, and there is no room
+	Broken   Pipe = "broken" // nobody can ever read
+)
+
+// Want is what must come of a case. The zero value: Ready.
+type Want struct {
+	Never    bool          // Ready is impossible
+	Status   int           // exit status
+	Within   time.Duration // exec to exit, by the design, on an idle machine
+	Server   string        // that took the Ready; "": the constant
+	Via      string        // "": either way
+	Readys   int           // that a server accepted; 0: one; -1: it depends
+	Requests []string      // all of them, "GET goal state", "POST health", "POST provisioning"; nil: not looked at
+	Says     string        // a part of standard error
+	Mute     bool          // standard error cannot be read, or there is none
+}
+
+// Result is what came of a case.
+type Result struct {
+	Status   int // exit status; -1: killed, since it did not end
+	Took     time.Duration
+	Requests []string
+	Readys   int // accepted by a server
+	Server   string
+	Via      string
+	Attempts int
+	State    string // of the record
+	PeakKiB  int64  // peak resident memory
+	FDs      int    // open files, the most that were seen
+	Stdout   string
+	Stderr   string
+}

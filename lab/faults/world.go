@@ -1,0 +1,120 @@
+package faults
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/wiretest"
+)
+
+// play is the inside: this process is in namespaces of its own, with nothing but the host's files to see.
+func (o order) play() (Result, error) {
+	if err := mounts(); err != nil {
+		return Result{}, err
+	}
+	c := o.Case
+	if err := network(c.World); err != nil {
+		return Result{}, err
+	}
+	w, err := startServers(c)
+	if err != nil {
+		return Result{}, err
+	}
+	defer w.stop()
+	if c.World.Option245 != "" {
+		end, err := startBus(c.World.Option245)
+		if err != nil {
+			return Result{}, err
+		}
+		defer end()
+	}
+	r, err := o.run(w)
+	if err != nil {
+		return Result{}, err
+	}
+	w.into(&r)
+	recordInto(&r)
+	return r, nil
+}
+
+// mounts gives the case an empty /run, a kernel command line that says Azure, and no pool of Hyper-V's.
+func mounts() error {
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	if err := syscall.Mount("run", "/run", "tmpfs", 0, "mode=755"); err != nil {
+		return fmt.Errorf("mount /run: %w", err)
+	}
+	if err := os.Mkdir("/run/dbus", 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile("/run/cmdline", []byte("ignition.platform.id=azure\n"), 0o444); err != nil {
+		return err
+	}
+	if err := syscall.Mount("/run/cmdline", "/proc/cmdline", "", syscall.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mount /proc/cmdline: %w", err)
+	}
+	const pool = "/var/lib/hyperv"
+	if _, err := os.Stat(pool); err == nil {
+		return syscall.Mount("hyperv", pool, "tmpfs", 0, "")
+	}
+	return nil
+}
+
+// network makes the addresses: the servers' are this machine's own, unless packets to them vanish, into a cable at the
+// other end of which nobody has that address.
+func network(w World) error {
+	commands := []string{"link set lo up"}
+	if w.Lost > 0 || w.OtherLost {
+		commands = append(commands, "link add v0 type veth peer name v1", "link set v0 up", "link set v1 up", "addr add 10.0.0.4/24 dev v0")
+	}
+	vanish := func(addr string) {
+		commands = append(commands, "route add "+addr+"/32 dev v0 src 10.0.0.4", "neigh add "+addr+" lladdr 02:00:00:00:00:99 dev v0 nud permanent")
+	}
+	switch {
+	case w.Lost > 0:
+		vanish(constant)
+	case w.NoRoute == 0:
+		commands = append(commands, addConstant)
+	}
+	switch {
+	case w.OtherLost:
+		vanish(other)
+	case w.Option245 != "":
+		commands = append(commands, "addr add "+other+"/32 dev lo", "route add default dev lo")
+	}
+	return ip(commands...)
+}
+
+const addConstant = "addr add " + constant + "/32 dev lo"
+
+func ip(commands ...string) error {
+	cmd := exec.Command("ip", "-batch", "-")
+	cmd.Stdin = strings.NewReader(strings.Join(commands, "\n"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("ip: %w: %s", err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// phases are what the server at the constant address does in turn.
+func phases(c Case) []phase {
+	switch w := c.World; {
+	case w.Refused > 0:
+		return []phase{{lasts: w.Refused}, {script: &c.Script}}
+	case w.Bad > 0:
+		bad := everywhere(status(503))
+		return []phase{{lasts: w.Bad, script: &bad}, {script: &c.Script}}
+	}
+	return []phase{{script: &c.Script}}
+}
+
+type phase struct {
+	lasts  time.Duration    // 0: to the end
+	script *wiretest.Script // nil: nobody listens
+}

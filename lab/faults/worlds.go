@@ -1,0 +1,102 @@
+package faults
+
+import (
+	"time"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/wiretest"
+)
+
+// retry is the longest pause of the first five minutes, with jitter: so late after the server is well again the next
+// attempt can be.
+const retry = 1100 * ms
+
+// networks are faults of what lies between, and servers that come up late.
+func networks() []Case {
+	all := []Case{
+		{Name: "refused for 10 s", World: World{Refused: 10 * time.Second}, Want: Want{Within: 10*time.Second + retry, Says: "connection refused"}, Peer: curlLate},
+		{Name: "no route for 10 s", World: World{NoRoute: 10 * time.Second}, Want: Want{Within: 10*time.Second + retry, Says: "network is unreachable"}, Peer: curlLate},
+		{Name: "packets lost for 10 s", World: World{Lost: 10 * time.Second}, Want: Want{Within: 10*time.Second + 2*time.Second + retry, Says: "i/o timeout"}},
+		{Name: "503 for 10 s", World: World{Bad: 10 * time.Second}, Want: Want{Within: 10*time.Second + retry}},
+		{Name: "refused for 2 minutes", World: World{Refused: 2 * time.Minute}, Want: Want{Within: 2*time.Minute + retry}},
+		{Name: "no route for 2 minutes", World: World{NoRoute: 2 * time.Minute}, Want: Want{Within: 2*time.Minute + retry}},
+		{Name: "packets lost for 2 minutes", World: World{Lost: 2 * time.Minute}, Want: Want{Within: 2*time.Minute + 2*time.Second + retry}},
+		{Name: "503 for 6 minutes", World: World{Bad: 6 * time.Minute}, Start: Start{Timeout: 10 * time.Minute}, Want: Want{Within: 6*time.Minute + 5*retry}},
+		{Name: "refused for 6 minutes", World: World{Refused: 6 * time.Minute}, Start: Start{Timeout: 10 * time.Minute}, Want: Want{Within: 6*time.Minute + 5*retry}},
+	}
+	for i := range all {
+		all[i].Group = "The network, and servers that come up late"
+	}
+	return all
+}
+
+// constant is the address of the WireServer; other is one that a lease has instead.
+const (
+	constant = "168.63.129.16"
+	other    = "10.77.9.16"
+	leased   = "a8:3f:81:10"
+	leasedTo = "0a:4d:09:10" // other
+)
+
+// hooks are runs of the dispatcher hook, which reads option 245 of NetworkManager's lease over the bus.
+func hooks() []Case {
+	web := everywhere(status(404))
+	hang := everywhere(wiretest.Step{Hang: true})
+	all := []Case{
+		{Name: "hook: no fault", World: World{Option245: leased}, Want: Want{Via: "health", Requests: []string{get, post}}, Peer: atOnce},
+		{Name: "hook: nobody listens at option 245's address", World: World{Option245: leasedTo}, Want: Want{Within: 250 * ms, Via: "health"}},
+		{Name: "hook: packets to option 245's address vanish", World: World{Option245: leasedTo, OtherLost: true}, Want: Want{Within: 2250 * ms, Via: "health"}},
+		{Name: "hook: a web server at option 245's address", World: World{Option245: leasedTo, Other: &web}, Want: Want{Within: 250 * ms, Via: "health"}},
+		{Name: "hook: silence at option 245's address", World: World{Option245: leasedTo, Other: &hang}, Want: Want{Within: 3 * time.Second, Via: "health"}},
+		{Name: "hook: a WireServer at option 245's other address", World: World{Option245: leasedTo, Other: &wiretest.Script{}}, Want: Want{Via: "health", Server: other}},
+		{Name: "hook: option 245 is 127.0.0.1", World: World{Option245: "7f:00:00:01"}, Want: Want{Via: "health", Says: "loopback"}},
+		{Name: "hook: option 245 is two bytes", World: World{Option245: "a8:3f"}, Want: Want{Via: "health", Says: "2 bytes"}},
+		{
+			// There is no systemd here to hand over to.
+			Name: "hook: nothing is answered, ever", World: World{Option245: leased}, Script: hang,
+			Want: Want{Never: true, Status: 1, Within: 5 * time.Second, Says: "not checked in, and given up"},
+		},
+	}
+	for i := range all {
+		all[i].Group, all[i].Start.Hook = "The dispatcher hook, and option 245", true
+	}
+	return all
+}
+
+// environments are what a program can be started in.
+func environments() []Case {
+	proxy := []string{
+		"http_proxy=http://127.0.0.1:9", "HTTP_PROXY=http://127.0.0.1:9", "https_proxy=http://127.0.0.1:9", "all_proxy=socks5://127.0.0.1:9",
+		"ALL_PROXY=socks5://127.0.0.1:9", "no_proxy=", "REQUEST_METHOD=",
+	}
+	odd := []string{"PATH=", "HOME=", "TMPDIR=/nonexistent", "LANG=xx_XX.UTF-8", "TZ=Nowhere/Never", "COLUMNS=-1", "=", "NO_EQUALS_SIGN"}
+	busy := repeat(status(503), 2) // so that something is said
+	fault := wiretest.Script{GoalState: steps(busy)}
+	all := []Case{
+		{Name: "proxies in the environment", Start: Start{Env: proxy}, Want: Want{Requests: []string{get, post}}},
+		{Name: "an odd environment", Start: Start{Env: odd}, Want: Want{Requests: []string{get, post}}},
+		{Name: "no environment, directory removed", Start: Start{Shell: `mkdir /run/gone && cd /run/gone && rmdir /run/gone && exec "$@"`}, Want: Want{Requests: []string{get, post}}},
+		{Name: "standard input, output and error closed", Start: Start{Shell: `exec "$@" <&- >&- 2>&-`}, Script: fault, Want: Want{Within: 750 * ms, Mute: true}},
+		{Name: "standard input closed", Start: Start{Shell: `exec "$@" <&-`}, Script: fault, Want: Want{Within: 750 * ms}},
+		{Name: "standard error closed", Start: Start{Shell: `exec "$@" 2>&-`}, Script: fault, Want: Want{Within: 750 * ms, Mute: true}},
+		{Name: "standard error is a pipe without a reader", Start: Start{Pipe: Broken}, Script: fault, Want: Want{Within: 750 * ms, Mute: true}},
+		{Name: "standard error is a pipe that is full", Start: Start{Pipe: Full}, Script: fault, Want: Want{Within: 750*ms + time.Second, Mute: true}},
+		{
+			Name: "standard error is full, and no success", Start: Start{Pipe: Full, Timeout: 2 * time.Second}, Script: everywhere(status(503)),
+			Want: Want{Never: true, Status: 1, Within: 4 * time.Second, Mute: true},
+		},
+		{
+			Name: "hook: standard error is full, and no success", World: World{Option245: leased}, Start: Start{Hook: true, Pipe: Full}, Script: everywhere(status(503)),
+			Want: Want{Never: true, Status: 1, Within: 6500 * ms, Mute: true},
+		},
+		{Name: "standard output is full", Start: Start{Shell: `exec "$@" >/dev/full`}, Want: Want{Requests: []string{get, post}}},
+		{Name: "16 open files", Start: Start{Shell: `ulimit -n 16; exec "$@"`}, Script: fault, Want: Want{Within: 750 * ms}},
+		{Name: "hook: 16 open files", World: World{Option245: leased}, Start: Start{Hook: true, Shell: `ulimit -n 16; exec "$@"`}},
+		{Name: "umask 0777", Start: Start{Shell: `umask 0777; exec "$@"`}, Script: fault, Want: Want{Within: 750 * ms}},
+		{Name: "signals ignored", Start: Start{Shell: `trap "" HUP INT TERM PIPE CHLD USR1 USR2 ALRM; exec "$@"`}, Script: fault, Want: Want{Within: 750 * ms}},
+		{Name: "no file may grow", Start: Start{Shell: `ulimit -f 0; exec "$@"`}, Script: fault, Want: Want{Within: 750 * ms, Says: "cannot keep a record"}},
+	}
+	for i := range all {
+		all[i].Group = "Odd environments"
+	}
+	return all
+}
