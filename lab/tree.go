@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -89,7 +90,9 @@ func makeTree(ctx context.Context, suite, dir string, lock *os.File) error {
 	}
 	cmd := exec.CommandContext(ctx, tool, args...)
 	cmd.ExtraFiles = []*os.File{lock} // held for as long as it works, should it outlive us
-	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, deadline
+	// It mounts the host's /dev and /proc in the tree: where we do not see them, since we may have to remove the tree.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS, Setpgid: true}
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("lab: mmdebstrap %s: %w\n%s", suite, err, out[max(0, len(out)-2000):])
 	}

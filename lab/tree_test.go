@@ -1,0 +1,14 @@
+package lab_test
+
+import (
+	"testing"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab"
+)
+
+func TestTreeOfUnknownSuite(t *testing.T) {
+	const want = `lab: no suite "sid": want one of bookworm, trixie`
+	if _, err := lab.Tree(t.Context(), "sid"); err == nil || err.Error() != want {
+		t.Errorf("error is %v, want %s", err, want)
+	}
+}
