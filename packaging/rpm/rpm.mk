@@ -48,8 +48,8 @@ verify-reproducible: rpm
 
 boot-test: $(RPM).x86_64.rpm $(RPM_OLDER)
 	$(install-tools)
-	CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 15m ./packaging/boottest -rpm $(CURDIR)/$(RPM).x86_64.rpm -older $(CURDIR)/$(RPM_OLDER)
+	CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 15m -parallel 5 ./packaging/boottest -rpm $(CURDIR)/$(RPM).x86_64.rpm -older $(CURDIR)/$(RPM_OLDER)
 
 boot-test-qemu: $(RPM).x86_64.rpm $(RPM_OLDER)
 	$(install-tools)
-	CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 45m ./packaging/boottest -qemu -rpm $(CURDIR)/$(RPM).x86_64.rpm -older $(CURDIR)/$(RPM_OLDER)
+	CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 45m -parallel 2 ./packaging/boottest -qemu -rpm $(CURDIR)/$(RPM).x86_64.rpm -older $(CURDIR)/$(RPM_OLDER)

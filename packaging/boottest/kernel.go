@@ -1,0 +1,105 @@
+package boottest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// kernelPackage depends on Debian's newest kernel for virtual machines. ext4, packet sockets and DMI are built in.
+const kernelPackage = "linux-image-cloud-amd64"
+
+// modules are those that the guest needs, each behind those that it needs itself.
+var modules = []string{
+	"drivers/virtio/virtio_ring", "drivers/virtio/virtio", "drivers/virtio/virtio_pci_legacy_dev",
+	"drivers/virtio/virtio_pci_modern_dev", "drivers/virtio/virtio_pci", "drivers/block/virtio_blk",
+	"net/core/failover", "drivers/net/net_failover", "drivers/net/virtio_net", "drivers/char/virtio_console",
+}
+
+// kernel gives a directory with the kernel "vmlinuz" and its modules, and makes it if it is not there.
+func kernel(ctx context.Context) (string, error) {
+	path := filepath.Join(cacheDir, "kernel-"+Suite)
+	return path, once(path, func(unfinished string) error {
+		if err := os.MkdirAll(filepath.Join(unfinished, "modules"), 0o755); err != nil {
+			return err
+		}
+		// apt's sandbox user could not write here as the owner of the file; as root it only warns.
+		const download = `set -e; cd "$1"
+package=$(apt-cache depends "$2" | sed -n 's/^ *Depends: \(linux-image-.*\)/\1/p' | head -n 1)
+apt-get -q -o APT::Sandbox::User=root download "$package"
+dpkg-deb --fsys-tarfile linux-image-*.deb | tar -x ./boot ./lib/modules && rm linux-image-*.deb`
+		if out, err := exec.CommandContext(ctx, "sh", "-c", download, "sh", unfinished, kernelPackage).CombinedOutput(); err != nil {
+			return fmt.Errorf("kernel: %w\n%s", err, out)
+		}
+		moves := map[string]string{"boot/vmlinuz-*": "vmlinuz"}
+		for i, m := range modules {
+			moves["lib/modules/*/kernel/"+m+".ko"] = fmt.Sprintf("modules/%02d.ko", i)
+		}
+		for from, to := range moves {
+			found, err := filepath.Glob(filepath.Join(unfinished, from))
+			if err != nil || len(found) != 1 {
+				return fmt.Errorf("kernel: %d files are %s: %w", len(found), from, errors.Join(err, fs.ErrNotExist))
+			}
+			if err := os.Rename(found[0], filepath.Join(unfinished, to)); err != nil {
+				return err
+			}
+		}
+		return errors.Join(os.RemoveAll(filepath.Join(unfinished, "boot")), os.RemoveAll(filepath.Join(unfinished, "lib")))
+	})
+}
+
+// initrd makes an initrd at the path: this executable as its init, the modules, and directories to mount on.
+func initrd(path, kernelDir string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	entries := []entry{
+		{name: "dev"}, {name: "proc"}, {name: "sys"}, {name: "root"}, {name: "modules"}, {name: roleInitrd, from: self},
+	}
+	for i := range modules {
+		name := fmt.Sprintf("modules/%02d.ko", i)
+		entries = append(entries, entry{name: name, from: filepath.Join(kernelDir, name)})
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for i, e := range append(entries, entry{name: "TRAILER!!!"}) {
+		if err := e.write(f, i+1); err != nil {
+			return err
+		}
+	}
+	return f.Close()
+}
+
+// entry is a file of a cpio archive, or a directory.
+type entry struct{ name, from string }
+
+// write writes the entry in the form that the kernel reads: Documentation/driver-api/early-userspace/buffer-format.rst.
+func (e entry) write(f *os.File, inode int) error {
+	mode, data := 0o040755, []byte(nil)
+	if e.from != "" {
+		var err error
+		if data, err = os.ReadFile(e.from); err != nil {
+			return err
+		}
+		mode = 0o100755
+	}
+	header := "070701"
+	for _, n := range []int{inode, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(e.name) + 1, 0} {
+		header += fmt.Sprintf("%08x", n)
+	}
+	header += e.name + "\x00"
+	_, err := f.WriteString(header + padding(len(header)) + string(data) + padding(len(data)))
+	return err
+}
+
+// padding fills up to a multiple of four bytes.
+func padding(n int) string { return strings.Repeat("\x00", (4-n%4)%4) }
