@@ -42,8 +42,8 @@ func dial(ctx context.Context, env *Env, to netip.Addr) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, dialLimit, errNoAnswer(dialLimit))
 	defer cancel()
 	err := env.Dial(ctx, netip.AddrPortFrom(to, 80))
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err != nil && (ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded)) {
+		return errNoAnswer(dialLimit)
 	}
 	if e, ok := errors.AsType[syscall.Errno](err); ok {
 		return e
