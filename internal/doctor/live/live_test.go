@@ -1,0 +1,346 @@
+package live_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bustest"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor/live"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
+)
+
+// readOnly is every method call that may go over the bus.
+var readOnly = []string{
+	"org.freedesktop.DBus.Hello",
+	"org.freedesktop.DBus.NameHasOwner",
+	"org.freedesktop.DBus.Properties.Get",
+	"org.freedesktop.DBus.Properties.GetAll",
+	"org.freedesktop.DBus.ObjectManager.GetManagedObjects",
+	"org.freedesktop.NetworkManager.Settings.Connection.GetSettings",
+	"org.freedesktop.resolve1.Manager.ResolveHostname",
+	"org.freedesktop.systemd1.Manager.GetUnit",
+	"org.freedesktop.systemd1.Manager.GetUnitFileState",
+}
+
+// connect returns a connection, and sees to it at the end that nothing went
+// over the bus that could change anything.
+func connect(t *testing.T, b *bustest.Bus, far ...*dbus.Conn) *dbus.Conn {
+	t.Helper()
+	calls := b.Monitor(t, far...)
+	conn := b.Connect(t)
+	t.Cleanup(func() {
+		time.Sleep(10 * time.Millisecond) // what the monitor has not been sent yet
+		for _, c := range calls() {
+			if !slices.Contains(readOnly, c) {
+				t.Errorf("called %s", c)
+			}
+		}
+	})
+	return conn
+}
+
+// far is a connection that owns a name.
+func far(t *testing.T, b *bustest.Bus, name string) *dbus.Conn {
+	t.Helper()
+	conn := b.Connect(t)
+	if _, err := conn.RequestName(name, dbus.NameFlagDoNotQueue); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func export(t *testing.T, conn *dbus.Conn, v any, path dbus.ObjectPath, iface string) {
+	t.Helper()
+	if err := conn.Export(v, path, iface); err != nil {
+		t.Fatal(err)
+	}
+}
+
+type (
+	props   = map[string]dbus.Variant
+	objects map[dbus.ObjectPath]map[string]props
+)
+
+func variants(kv ...any) props {
+	p := props{}
+	for i := 0; i < len(kv); i += 2 {
+		p[kv[i].(string)] = dbus.MakeVariant(kv[i+1])
+	}
+	return p
+}
+
+// GetManagedObjects is the method of that name.
+func (o objects) GetManagedObjects() (map[dbus.ObjectPath]map[string]props, *dbus.Error) {
+	return o, nil
+}
+
+// profile is a connection profile.
+type profile struct {
+	settings map[string]props
+	err      *dbus.Error
+}
+
+// GetSettings is the method of that name.
+func (p profile) GetSettings() (map[string]props, *dbus.Error) { return p.settings, p.err }
+
+const nmPath = "/org/freedesktop/NetworkManager"
+
+// two is a NetworkManager with a device that has a lease, and one that has not.
+var two = objects{
+	nmPath: {"org.freedesktop.NetworkManager": variants("Version", "1.52.1")},
+	nmPath + "/DnsManager": {"org.freedesktop.NetworkManager.DnsManager": variants("Mode", "default", "RcManager", "symlink",
+		"Configuration", []props{variants("interface", "eth0", "nameservers", []string{"168.63.129.16"}, "domains", []string{"a.example"})})},
+	nmPath + "/Devices/2": {"org.freedesktop.NetworkManager.Device": variants("Interface", "eth0", "IpInterface", "eth0", "Managed", true,
+		"State", uint32(100), "StateReason", struct{ A, B uint32 }{100, 0}, "ActiveConnection", dbus.ObjectPath(nmPath+"/ActiveConnection/1"),
+		"Dhcp4Config", dbus.ObjectPath(nmPath+"/DHCP4Config/1"))},
+	nmPath + "/Devices/3": {"org.freedesktop.NetworkManager.Device": variants("Interface", "eth1", "IpInterface", "", "Managed", true,
+		"State", uint32(30), "StateReason", struct{ A, B uint32 }{30, 5}, "ActiveConnection", dbus.ObjectPath("/"), "Dhcp4Config", dbus.ObjectPath("/"))},
+	nmPath + "/Devices/4": {"org.freedesktop.NetworkManager.Device": variants("Interface", "veth9", "IpInterface", "veth9", "Managed", true,
+		"State", uint32(100), "ActiveConnection", dbus.ObjectPath(nmPath+"/ActiveConnection/2"), "Dhcp4Config", dbus.ObjectPath("/"))},
+	nmPath + "/DHCP4Config/1": {"org.freedesktop.NetworkManager.DHCP4Config": variants("Options",
+		variants("ip_address", "10.77.0.50", "domain_name_servers", "168.63.129.16", "private_245", "a8:3f:81:10"))},
+	nmPath + "/ActiveConnection/1": {"org.freedesktop.NetworkManager.Connection.Active": variants("Id", "Wired", "Connection", dbus.ObjectPath(nmPath+"/Settings/1"), "StateFlags", uint32(0x4c))},
+	nmPath + "/ActiveConnection/2": {"org.freedesktop.NetworkManager.Connection.Active": variants("Id", "veth9", "Connection", dbus.ObjectPath(nmPath+"/Settings/2"), "StateFlags", uint32(0x8c))},
+}
+
+func TestReadNetworkManager(t *testing.T) {
+	b := bustest.New(t)
+	manager := far(t, b, "org.freedesktop.NetworkManager")
+	export(t, manager, two, "/org/freedesktop", "org.freedesktop.DBus.ObjectManager")
+	export(t, manager, profile{settings: map[string]props{"ipv4": variants("method", "auto")}}, nmPath+"/Settings/1", "org.freedesktop.NetworkManager.Settings.Connection")
+	export(t, manager, profile{err: dbus.NewError("org.freedesktop.NetworkManager.Settings.PermissionDenied", nil)}, nmPath+"/Settings/2", "org.freedesktop.NetworkManager.Settings.Connection")
+	got, err := live.ReadNetworkManager(t.Context(), connect(t, b, manager))
+	if err != nil {
+		t.Fatal(err)
+	}
+	azure := netip.MustParseAddr("168.63.129.16")
+	lease := nm.Lease{Address: netip.MustParseAddr("10.77.0.50"), Nameservers: []netip.Addr{azure}, WireServer: azure}
+	want := live.NetworkManager{
+		Version: "1.52.1", DNSMode: "default", RcManager: "symlink",
+		Devices: []live.Device{
+			{Interface: "eth0", Managed: true, State: 100, Profile: "Wired", Method: "auto", Lease: &lease, Option245: "a8:3f:81:10"},
+			{Interface: "eth1", Managed: true, State: 30, Reason: 5},
+			{Interface: "veth9", Managed: true, State: 100, Profile: "veth9", External: true},
+		},
+	}
+	addrs := cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})
+	if diff := cmp.Diff(want, got, addrs, cmpopts.IgnoreUnexported(live.Device{}), cmpopts.IgnoreFields(live.NetworkManager{}, "Configuration")); diff != "" {
+		t.Errorf("NetworkManager (-want +got):\n%s", diff)
+	}
+	wish := nm.Wish{Nameservers: []netip.Addr{azure}, Domains: []string{"a.example"}}
+	if diff := cmp.Diff(wish, got.Wish("eth0"), addrs); diff != "" {
+		t.Errorf("wish (-want +got):\n%s", diff)
+	}
+	if !got.Wish("eth1").Empty() {
+		t.Errorf("wish of eth1 is %v", got.Wish("eth1"))
+	}
+	if _, ok := got.Device("eth7"); ok {
+		t.Error("there is an eth7")
+	}
+}
+
+func TestReadResolved(t *testing.T) {
+	b := bustest.New(t)
+	r := b.Resolved(t, 2)
+	r.Set([]bustest.Server{{Ifindex: 2, Family: 2, Addr: []byte{168, 63, 129, 16}}, {Ifindex: 3, Family: 2, Addr: []byte{8, 8, 8, 8}}}, []bustest.Domain{{Ifindex: 2, Name: "a.example"}})
+	conn := connect(t, b, r.Conn)
+	got, err := live.ReadResolved(t.Context(), conn, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := live.Resolved{State: resolv.State{
+		Nameservers: []resolv.Server{{Addr: netip.MustParseAddr("168.63.129.16")}}, Domains: []resolv.Domain{{Name: "a.example"}},
+	}}
+	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+		t.Errorf("resolved (-want +got):\n%s", diff)
+	}
+	r.Fail("org.freedesktop.DBus.Error.AccessDenied")
+	if _, err := live.ReadResolved(t.Context(), conn, 2); err == nil || err.Error() != "systemd-resolved does not answer: as the test wants" {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// hostnames answers ResolveHostname; old refuses flags that it does not know.
+type hostnames struct {
+	old  bool
+	fail string
+}
+
+type address struct {
+	Ifindex int32
+	Family  int32
+	Addr    []byte
+}
+
+// ResolveHostname is the method of that name.
+func (h hostnames) ResolveHostname(ifindex int32, name string, family int32, flags uint64) ([]address, string, uint64, *dbus.Error) {
+	if h.old && flags != 0 {
+		return nil, "", 0, dbus.NewError("org.freedesktop.DBus.Error.InvalidArgs", []any{"Invalid flags parameter"})
+	}
+	if h.fail != "" || ifindex != 0 || family != 0 {
+		return nil, "", 0, dbus.NewError(h.fail, []any{"'" + name + "' not found"})
+	}
+	return []address{{2, 2, []byte{10, 77, 0, 5}}, {2, 10, make([]byte, 16)}, {2, 2, []byte{1}}}, name, 1, nil
+}
+
+func TestLookUp(t *testing.T) {
+	found := live.Answer{Addrs: []netip.Addr{netip.MustParseAddr("10.77.0.5"), netip.IPv6Unspecified()}}
+	tests := []struct {
+		name    string
+		far     hostnames
+		want    live.Answer
+		wantErr string
+	}{
+		{"found", hostnames{}, found, ""},
+		{"found by an old resolved", hostnames{old: true}, found, ""},
+		{"no such name", hostnames{fail: "org.freedesktop.resolve1.DnsError.NXDOMAIN"}, live.Answer{Error: "org.freedesktop.resolve1.DnsError.NXDOMAIN"}, ""},
+		{"no address", hostnames{fail: "org.freedesktop.resolve1.NoSuchRR"}, live.Answer{Error: "org.freedesktop.resolve1.NoSuchRR"}, ""},
+		{"no nameservers", hostnames{fail: "org.freedesktop.resolve1.NoNameServers"}, live.Answer{}, "'a.example' not found (org.freedesktop.resolve1.NoNameServers)"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := bustest.New(t)
+			resolved := far(t, b, "org.freedesktop.resolve1")
+			export(t, resolved, tt.far, "/org/freedesktop/resolve1", "org.freedesktop.resolve1.Manager")
+			got, err := live.LookUp(t.Context(), connect(t, b, resolved), "a.example")
+			if diff := cmp.Diff(tt.want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+				t.Errorf("answer (-want +got):\n%s", diff)
+			}
+			if text(err) != tt.wantErr {
+				t.Errorf("error is %q, want %q", text(err), tt.wantErr)
+			}
+		})
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// systemd knows the units of this map: file state and active state.
+type systemd map[string][2]string
+
+// GetUnitFileState is the method of that name.
+func (s systemd) GetUnitFileState(name string) (string, *dbus.Error) {
+	if u, ok := s[name]; ok && u[0] != "" {
+		return u[0], nil
+	}
+	return "", dbus.NewError("org.freedesktop.DBus.Error.FileNotFound", []any{"No such file or directory"})
+}
+
+// GetUnit is the method of that name.
+func (s systemd) GetUnit(name string) (dbus.ObjectPath, *dbus.Error) {
+	if u, ok := s[name]; ok && u[1] != "" {
+		return dbus.ObjectPath("/unit/" + strings.ReplaceAll(name, ".", "_2e")), nil
+	}
+	return "", dbus.NewError("org.freedesktop.systemd1.NoSuchUnit", []any{"Unit not loaded."})
+}
+
+type active string
+
+// Get is the method of that name of org.freedesktop.DBus.Properties.
+func (a active) Get(_, _ string) (dbus.Variant, *dbus.Error) { return dbus.MakeVariant(string(a)), nil }
+
+func TestReadUnits(t *testing.T) {
+	b := bustest.New(t)
+	manager := far(t, b, "org.freedesktop.systemd1")
+	units := systemd{"a.service": {"enabled", ""}, "b.timer": {"static", "active"}, "c.service": {"", "failed"}}
+	export(t, manager, units, "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager")
+	for name, u := range units {
+		export(t, manager, active(u[1]), dbus.ObjectPath("/unit/"+strings.ReplaceAll(name, ".", "_2e")), "org.freedesktop.DBus.Properties")
+	}
+	got, err := live.ReadUnits(t.Context(), connect(t, b, manager), []string{"a.service", "b.timer", "c.service", "d.service"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]live.Unit{
+		"a.service": {File: "enabled"}, "b.timer": {File: "static", Active: "active"}, "c.service": {Active: "failed"}, "d.service": {},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("units (-want +got):\n%s", diff)
+	}
+}
+
+// calls are the four reads, each of which must find its far end missing, or give
+// up when that hangs.
+var calls = map[string]func(context.Context, *dbus.Conn) error{
+	"org.freedesktop.NetworkManager": func(ctx context.Context, c *dbus.Conn) error {
+		_, err := live.ReadNetworkManager(ctx, c)
+		return err
+	},
+	"org.freedesktop.resolve1": func(ctx context.Context, c *dbus.Conn) error {
+		_, err := live.ReadResolved(ctx, c, 2)
+		return errors.Join(err, second(live.LookUp(ctx, c, "a.example")))
+	},
+	"org.freedesktop.systemd1": func(ctx context.Context, c *dbus.Conn) error {
+		_, err := live.ReadUnits(ctx, c, []string{"a.service"})
+		return err
+	},
+}
+
+func second(_ live.Answer, err error) error { return err }
+
+func TestNotRunning(t *testing.T) {
+	b := bustest.New(t)
+	conn := connect(t, b)
+	for name, call := range calls {
+		if err := call(t.Context(), conn); !errors.Is(err, live.ErrNotRunning) {
+			t.Errorf("%s: error is %v", name, err)
+		}
+	}
+}
+
+// A far end that reads nothing is given up when the context ends, and the error
+// says why it did.
+func TestHangs(t *testing.T) {
+	b := bustest.New(t)
+	conn := b.Connect(t)
+	for name, call := range calls {
+		silent(t, b, name)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("time is up"))
+		defer cancel()
+		start := time.Now()
+		err := call(ctx, conn)
+		if err == nil || !strings.Contains(err.Error(), "time is up") || strings.Contains(err.Error(), "context") {
+			t.Errorf("%s: error is %v", name, err)
+		}
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("%s: took %v", name, took)
+		}
+	}
+}
+
+// mute handles every call by not answering until the test ends.
+type mute struct{ done <-chan struct{} }
+
+func (m mute) LookupObject(dbus.ObjectPath) (dbus.ServerObject, bool) { return m, true }
+func (m mute) LookupInterface(string) (dbus.Interface, bool)          { return m, true }
+func (m mute) LookupMethod(string) (dbus.Method, bool) {
+	<-m.done
+	return nil, false
+}
+
+func silent(t *testing.T, b *bustest.Bus, name string) {
+	t.Helper()
+	conn, err := dbus.Connect(b.Address, dbus.WithHandler(mute{t.Context().Done()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := conn.RequestName(name, dbus.NameFlagDoNotQueue); err != nil {
+		t.Fatal(err)
+	}
+}
