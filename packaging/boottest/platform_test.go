@@ -1,6 +1,7 @@
 package boottest_test
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -34,12 +35,24 @@ func TestPlatform(t *testing.T) {
 	}
 }
 
-// TestTurnedOff does what the README says for an administrator who does not want it.
+// TestTurnedOff does what the README says for an administrator who does not want it, and what it says for an image that
+// does not want Afterburn's check-in beside it.
 func TestTurnedOff(t *testing.T) {
-	g := boot(t, boottest.Config{Cmdline: onAzure, Setup: `
+	preset, err := filepath.Abs("../examples/39-nm-azure-dispatch.preset")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := boot(t, boottest.Config{Cmdline: onAzure, Files: []string{preset}, Setup: `
 		ln -s /dev/null /etc/NetworkManager/dispatcher.d/90-nm-azure-dispatch
-		systemctl mask nm-azure-checkin.timer nm-azure-checkin.service`})
+		systemctl mask nm-azure-checkin.timer nm-azure-checkin.service
+		cd /usr/lib/systemd
+		printf '[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n' >system/afterburn-checkin.service
+		mkdir -p system-preset
+		echo 'enable afterburn-checkin.service' >system-preset/40-coreos.preset
+		cp /root/39-nm-azure-dispatch.preset system-preset
+		systemctl preset afterburn-checkin.service`})
 	g.wantIdle()
+	g.want("systemctl is-enabled afterburn-checkin.service || :", "disabled")
 }
 
 // wantIdle sees that the program was there for several events of a lease, and has left no trace.

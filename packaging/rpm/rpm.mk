@@ -1,4 +1,4 @@
-# The packages and what is made from them. Included by the top Makefile, which sets GO and VERSION.
+# The packages and what is made from them. Included by the top Makefile, which sets GO and VERSION and installs TOOLS.
 
 RPM := dist/nm-azure-dispatch-$(VERSION)-1
 # The boot test upgrades from this one.
@@ -16,16 +16,10 @@ rpm: $(RPM).src.rpm $(RPM).x86_64.rpm $(RPM).aarch64.rpm sbom
 srpm: $(RPM).src.rpm
 sbom: $(RPM).x86_64.cdx.json $(RPM).aarch64.cdx.json
 
-# Tools are COMMAND:PACKAGE; what is there is not installed again.
 rpm-tools: TOOLS := $(RPM_TOOLS)
 rpmlint: TOOLS := $(RPMLINT_TOOLS)
 boot-test: TOOLS := $(BOOT_TOOLS)
 boot-test-qemu: TOOLS := $(BOOT_TOOLS) $(QEMU_TOOLS)
-define install-tools
-@missing=; for t in $(TOOLS); do \
-	command -v $${t%:*} >/dev/null || [ -x /usr/sbin/$${t%:*} ] || missing="$$missing $${t#*:}"; done; \
-[ -z "$$missing" ] || DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing
-endef
 rpm-tools:
 	$(install-tools)
 
