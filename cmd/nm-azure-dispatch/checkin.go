@@ -13,7 +13,6 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/azure"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/link"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/sysbus"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
@@ -52,32 +51,23 @@ func checkIn(args []string) int {
 		return exitFailed
 	}
 
-	ctx, stop := begin()
-	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, *timeout, fmt.Errorf("not done after %v", *timeout))
-	defer cancel()
-	j := journal.New(os.Args[0], os.Stderr)
-	defer j.Close(flushLimit)
-	id, err := boot.ID(root)
-	if err != nil {
-		j.Log(journal.RecordFailed, errAttr(err))
-	}
-	c := newCheckIn(root, id, j.Log)
-	rec, done := c.Done()
-	if done && !*force {
-		return report(rec, "already ")
-	}
-	t := dispatch.Target{Server: server, Source: boot.FromOperator}
-	if !server.IsValid() {
-		t = leaseTarget(ctx, root)
-	}
-	rec, err = c.Follow(ctx, t, *force)
-	if err != nil {
-		c.GiveUp(rec, err)
-		say(os.Stderr, "nm-azure-dispatch: check-in: %v\n", err)
-		return exitFailed
-	}
-	return report(rec, "")
+	return withCheckIn(root, *timeout, func(ctx context.Context, c *dispatch.CheckIn) int {
+		rec, done := c.Done()
+		if done && !*force {
+			return report(rec, "already ")
+		}
+		t := dispatch.Target{Server: server, Source: boot.FromOperator}
+		if !server.IsValid() {
+			t = leaseTarget(ctx, root)
+		}
+		rec, err := c.Follow(ctx, t, *force)
+		if err != nil {
+			c.GiveUp(rec, err)
+			say(os.Stderr, "nm-azure-dispatch: check-in: %v\n", err)
+			return exitFailed
+		}
+		return report(rec, "")
+	})
 }
 
 // report says how the record stands. A failure that was reported in this boot is

@@ -5,7 +5,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/link"
@@ -31,10 +30,7 @@ func hook(root fs.FS, ev nm.Event) int {
 	j := journal.New(os.Args[0], os.Stderr)
 	defer j.Close(flushLimit)
 
-	id, err := boot.ID(root)
-	if err != nil {
-		j.Log(journal.RecordFailed, errAttr(err))
-	}
+	id := bootID(root, j.Log)
 	h := &dispatch.Hook{
 		Event:         ev,
 		CheckIn:       newCheckIn(root, id, j.Log),

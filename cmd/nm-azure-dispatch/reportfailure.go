@@ -10,9 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/azure"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
 )
 
 // maxReason is what wire sends of a reason, in characters.
@@ -47,29 +45,20 @@ func reportFailure(args []string) int {
 		return exitFailed
 	}
 
-	ctx, stop := begin()
-	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, *timeout, fmt.Errorf("not done after %v", *timeout))
-	defer cancel()
-	j := journal.New(os.Args[0], os.Stderr)
-	defer j.Close(flushLimit)
-	id, err := boot.ID(root)
-	if err != nil {
-		j.Log(journal.RecordFailed, errAttr(err))
-	}
-	c := newCheckIn(root, id, j.Log)
-	rec, err := c.Fail(ctx, dispatch.Constant("", ""), *reason)
-	switch {
-	case errors.Is(err, dispatch.ErrReady):
-		say(os.Stderr, "nm-azure-dispatch: report-failure: refused: %v\n", err)
-		return exitFailed
-	case err != nil:
-		c.GiveUp(rec, err)
-		say(os.Stderr, "nm-azure-dispatch: report-failure: %v\n", err)
-		return exitFailed
-	}
-	say(os.Stdout, "reported ProvisioningFailed to %s, via %s, %d attempts\n", rec.WireServer, rec.Via, rec.Attempts)
-	return exitDone
+	return withCheckIn(root, *timeout, func(ctx context.Context, c *dispatch.CheckIn) int {
+		rec, err := c.Fail(ctx, dispatch.Constant("", ""), *reason)
+		switch {
+		case errors.Is(err, dispatch.ErrReady):
+			say(os.Stderr, "nm-azure-dispatch: report-failure: refused: %v\n", err)
+			return exitFailed
+		case err != nil:
+			c.GiveUp(rec, err)
+			say(os.Stderr, "nm-azure-dispatch: report-failure: %v\n", err)
+			return exitFailed
+		}
+		say(os.Stdout, "reported ProvisioningFailed to %s, via %s, %d attempts\n", rec.WireServer, rec.Via, rec.Attempts)
+		return exitDone
+	})
 }
 
 // timeoutInRange says what is wrong with a --timeout, if anything is.

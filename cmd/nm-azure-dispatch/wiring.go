@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/kvp"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/link"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/sysbus"
@@ -17,6 +20,28 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
+
+// withCheckIn runs what a command does with the check-in, for at most so long,
+// and returns its exit status.
+func withCheckIn(root fs.FS, timeout time.Duration, f func(context.Context, *dispatch.CheckIn) int) int {
+	ctx, stop := begin()
+	defer stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not done after %v", timeout))
+	defer cancel()
+	j := journal.New(os.Args[0], os.Stderr)
+	defer j.Close(flushLimit)
+	return f(ctx, newCheckIn(root, bootID(root, j.Log), j.Log))
+}
+
+// bootID returns the boot's ID, or "" and says why: then nothing counts as done
+// already.
+func bootID(root fs.FS, log dispatch.Log) string {
+	id, err := boot.ID(root)
+	if err != nil {
+		log(journal.RecordFailed, slog.Any("error", err))
+	}
+	return id
+}
 
 // newCheckIn wires the check-in to the WireServer's client and the records.
 func newCheckIn(root fs.FS, bootID string, log dispatch.Log) *dispatch.CheckIn {
@@ -84,5 +109,3 @@ func ownAddrs() []netip.Addr {
 	}
 	return out
 }
-
-func errAttr(err error) slog.Attr { return slog.String("error", err.Error()) }
