@@ -10,7 +10,7 @@ import (
 
 // Columns of the output for people.
 const (
-	nameColumns    = 16
+	nameColumns    = 15
 	verdictColumns = 8
 	textColumn     = nameColumns + verdictColumns
 )

@@ -71,9 +71,13 @@ func (p *printer) blank() {
 }
 
 func (s Status) printCheckIn(p *printer) {
+	if s.recordErr != nil {
+		p.state("check-in", "state", "unknown", term.Yellow)
+		return
+	}
 	if s.CheckIn == nil {
 		p.state("check-in", "state", "not ready", term.Red)
-		p.line("", "why", "in this boot nothing has checked in, nor tried to, as far as the records say")
+		p.line("", "why", "in this boot nothing has checked in, nor tried to")
 		p.line("", "next", "sudo nm-azure-dispatch doctor")
 		return
 	}
@@ -118,8 +122,11 @@ func sourceText(s boot.Source) string {
 
 func (l Link) print(p *printer) {
 	lease := "no DHCPv4 lease"
-	if l.Lease != nil {
+	switch {
+	case l.Lease != nil:
 		lease = cmp.Or(join(l.Lease), "no nameservers")
+	case l.Wish == nil:
+		lease = "unknown"
 	}
 	p.line(l.Interface, "lease", lease)
 	if w := l.Wish; w != nil {

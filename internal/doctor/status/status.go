@@ -30,6 +30,8 @@ type Status struct {
 	CheckIn  *boot.CheckIn `json:"check_in"` // nil if nothing has checked in, or tried to, in this boot
 	Links    []Link        `json:"links"`
 	NotRead  []NotRead     `json:"not_read"`
+
+	recordErr error
 }
 
 // Link is how the nameservers of a link stand.
@@ -104,6 +106,7 @@ func Read(ctx context.Context, env Env) Status {
 	case err == nil:
 		s.CheckIn = &rec
 	case !errors.Is(err, fs.ErrNotExist):
+		s.recordErr = err
 		s.notRead("record of the check-in", err)
 	}
 	n, err := env.NetworkManager(ctx)
@@ -180,9 +183,9 @@ func from(l Link, rec boot.Link, r live.Resolved) string {
 		return fromNobody
 	case rec.State == boot.Pushed && r.State.Holds(rec.Nameservers):
 		return fromUs
-	case l.Wish == nil:
+	case l.Wish == nil || len(l.Wish.Other) > 0:
 		return fromUnknown
-	case r.State.Has(l.Wish.Nameservers) && len(l.Wish.Nameservers)+len(l.Wish.Other) > 0:
+	case len(l.Wish.Nameservers) > 0 && r.State.Has(l.Wish.Nameservers):
 		return fromNetworkManager
 	}
 	return fromOther
