@@ -254,25 +254,83 @@ func TestLock(t *testing.T) {
 }
 
 // A run that is killed while it writes leaves a file behind; the next holder
-// of the lock takes it away.
+// of the lock takes it away, and nothing else.
 func TestLockSweeps(t *testing.T) {
 	d := newDir(t)
-	must(t, os.Mkdir(string(d), 0o755))
-	stale := filepath.Join(string(d), ".check-in.json1234")
-	must(t, os.WriteFile(stale, nil, 0o600))
-	must(t, os.WriteFile(filepath.Join(string(d), "check-in.json"), nil, 0o600))
+	must(t, os.MkdirAll(filepath.Join(string(d), "links"), 0o755))
+	for _, name := range []string{
+		".check-in.json1234", "check-in.json", "links/.2.json567", "links/2.json", "links/.3.json8", "links/.22.json9",
+	} {
+		must(t, os.WriteFile(filepath.Join(string(d), name), nil, 0o600))
+	}
 	unlock, err := d.LockCheckIn()
 	must(t, err)
 	defer unlock()
-	entries, err := os.ReadDir(string(d))
+	unlockLink, err := d.LockLink(t.Context(), 2)
 	must(t, err)
-	var names []string
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	if diff := cmp.Diff([]string{"check-in.json", "check-in.lock"}, names); diff != "" {
+	defer unlockLink()
+	want := []string{"check-in.json", "check-in.lock", "links/.22.json9", "links/.3.json8", "links/2.json", "links/2.lock"}
+	if diff := cmp.Diff(want, files(t, d)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
+}
+
+// files are the directory's, in order.
+func files(t *testing.T, d boot.Dir) (names []string) {
+	t.Helper()
+	must(t, fs.WalkDir(os.DirFS(string(d)), ".", func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			names = append(names, path)
+		}
+		return err
+	}))
+	return names
+}
+
+// One run has the lock, one waits for it, and no third one stays.
+func TestLinkTurn(t *testing.T) {
+	d := newDir(t)
+	first, err := d.LinkTurn(2)
+	must(t, err)
+	if waited, err := first.Begin(t.Context()); waited || err != nil {
+		t.Errorf("first: waited %v, %v", waited, err)
+	}
+	second, err := d.LinkTurn(2)
+	must(t, err)
+	for range 2 {
+		if third, err := d.LinkTurn(2); !errors.Is(err, boot.ErrLocked) {
+			t.Errorf("third: %v, %v, want ErrLocked", third, err)
+		}
+	}
+	other, err := d.LinkTurn(3)
+	must(t, err)
+	other.End()
+
+	short, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	if waited, err := second.Begin(short); !waited || !errors.Is(err, boot.ErrLocked) {
+		t.Errorf("second, out of time: waited %v, %v", waited, err)
+	}
+	second, err = d.LinkTurn(2) // the one that gave up is in nobody's way
+	must(t, err)
+	first.End()
+	first.End()
+	if waited, err := second.Begin(t.Context()); !waited || err != nil {
+		t.Errorf("second: waited %v, %v", waited, err)
+	}
+	third, err := d.LinkTurn(2) // while the second looks
+	must(t, err)
+	third.End()
+	second.End()
+	unlock, err := d.LockLink(t.Context(), 2)
+	must(t, err)
+	unlock()
+
+	var none *boot.Turn
+	if waited, err := none.Begin(t.Context()); waited || err != nil {
+		t.Errorf("nil: waited %v, %v", waited, err)
+	}
+	none.End()
 }
 
 func TestLockLinkWaits(t *testing.T) {

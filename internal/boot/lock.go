@@ -26,7 +26,7 @@ const lockPoll = 10 * time.Millisecond
 func (d Dir) LockCheckIn() (unlock func(), err error) {
 	unlock, err = d.lock(checkInLock)
 	if err == nil {
-		d.sweep()
+		d.sweep(checkInFile)
 	}
 	return unlock, err
 }
@@ -34,9 +34,8 @@ func (d Dir) LockCheckIn() (unlock func(), err error) {
 // LockLink takes the lock of a link and waits for it until ctx ends. The
 // errors are those of LockCheckIn.
 func (d Dir) LockLink(ctx context.Context, ifindex int) (unlock func(), err error) {
-	name := path.Join(linksDir, strconv.Itoa(ifindex)+".lock")
 	for {
-		unlock, err = d.lock(name)
+		unlock, err = d.tryLink(ifindex)
 		if !errors.Is(err, ErrLocked) {
 			return unlock, err
 		}
@@ -46,6 +45,18 @@ func (d Dir) LockLink(ctx context.Context, ifindex int) (unlock func(), err erro
 		case <-time.After(lockPoll):
 		}
 	}
+}
+
+func (d Dir) tryLink(ifindex int) (unlock func(), err error) {
+	unlock, err = d.lock(linkLock(ifindex, ".lock"))
+	if err == nil {
+		d.sweep(linkFile(ifindex))
+	}
+	return unlock, err
+}
+
+func linkLock(ifindex int, suffix string) string {
+	return path.Join(linksDir, strconv.Itoa(ifindex)+suffix)
 }
 
 // lock opens the file 0600, since anyone who can open a file can flock it.
@@ -72,12 +83,13 @@ func (d Dir) lock(name string) (func(), error) {
 }
 
 // sweep removes what a run left that was killed while it wrote the record:
-// only the holder of the lock writes it.
-func (d Dir) sweep() {
-	entries, _ := os.ReadDir(string(d))
+// only the holder of the record's lock writes it.
+func (d Dir) sweep(name string) {
+	dir, file := path.Split(name)
+	entries, _ := os.ReadDir(d.path(dir))
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "."+checkInFile) {
-			_ = os.Remove(d.path(e.Name()))
+		if strings.HasPrefix(e.Name(), "."+file) {
+			_ = os.Remove(d.path(path.Join(dir, e.Name())))
 		}
 	}
 }

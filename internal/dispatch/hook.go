@@ -73,6 +73,12 @@ func (h *Hook) Run(ctx context.Context) error {
 		return nil // a static profile, or IPv6 was faster: then dhcp4-change follows
 	}
 
+	turn, left := h.turn(l)
+	defer turn.End()
+	if _, done := h.CheckIn.Done(); left && done {
+		return nil
+	}
+
 	limited, cancelLease := context.WithTimeoutCause(ctx, leaseLimit, fmt.Errorf("no answer within %v", leaseLimit))
 	defer cancelLease()
 	var dev nm.Device
@@ -80,16 +86,32 @@ func (h *Hook) Run(ctx context.Context) error {
 	if err == nil {
 		dev, err = bus.Device(limited, l.Name)
 	}
-	if errors.Is(err, nm.ErrNoDevice) {
-		return nil
-	}
 
 	var wg sync.WaitGroup
 	var checkInErr, nameserverErr error
 	wg.Go(func() { checkInErr = h.checkIn(ctx, bus, dev, err) })
-	wg.Go(func() { nameserverErr = h.nameservers(ctx, bus, l, dev, err) })
+	if !left {
+		wg.Go(func() { nameserverErr = h.nameservers(ctx, bus, l, turn, dev, err) })
+	}
 	wg.Wait()
 	return errors.Join(checkInErr, nameserverErr)
+}
+
+// turn returns this run's turn at the link, or that its nameservers are left to
+// others: to another run that waits already and will see what this one could, or
+// to whoever configures the device.
+func (h *Hook) turn(l Link) (turn *boot.Turn, left bool) {
+	if h.Event.External {
+		return nil, true
+	}
+	turn, err := h.Nameservers.Records.LinkTurn(l.Index)
+	if errors.Is(err, boot.ErrLocked) {
+		return nil, true
+	}
+	if err != nil {
+		h.Log(journal.RecordFailed, slog.Any("error", err)) // and go on: nobody can be in the way
+	}
+	return turn, false
 }
 
 // checkIn starts only from the lease of the primary interface: the WireServer
@@ -98,6 +120,8 @@ func (h *Hook) Run(ctx context.Context) error {
 func (h *Hook) checkIn(ctx context.Context, bus *Bus, dev nm.Device, leaseErr error) error {
 	var t Target
 	switch {
+	case errors.Is(leaseErr, nm.ErrNoDevice):
+		return nil
 	case leaseErr != nil:
 		t = Constant(h.Event.Interface, "the lease cannot be read: "+leaseErr.Error())
 	case dev.Lease == nil || !dev.Lease.Primary():
@@ -131,17 +155,29 @@ func (h *Hook) checkIn(ctx context.Context, bus *Bus, dev nm.Device, leaseErr er
 	return fmt.Errorf("check-in: %w; hand-over: %w", err, unitErr)
 }
 
-// nameservers acts only on an activated device that NetworkManager configures.
-// A first dhcp4-change comes before that, and up follows it.
-func (h *Hook) nameservers(ctx context.Context, bus *Bus, l Link, dev nm.Device, leaseErr error) error {
-	if h.Event.External || leaseErr == nil && !dev.Activated {
+// nameservers acts only on an activated device: a first dhcp4-change comes before
+// that, and up follows it. A run that had to wait looks again, for itself and for
+// those that left it to this one.
+func (h *Hook) nameservers(ctx context.Context, bus *Bus, l Link, turn *boot.Turn, dev nm.Device, leaseErr error) error {
+	defer turn.End()
+	waited, err := turn.Begin(ctx)
+	switch {
+	case errors.Is(err, boot.ErrLocked):
+		return h.nameserverErr(err)
+	case err != nil:
+		h.Log(journal.RecordFailed, slog.Any("error", err))
+	case waited && bus != nil:
+		dev, leaseErr = bus.Device(ctx, l.Name)
+	}
+	switch {
+	case errors.Is(leaseErr, nm.ErrNoDevice):
+		return nil
+	case leaseErr != nil:
+		return h.nameserverErr(leaseErr)
+	case !dev.Activated:
 		return nil
 	}
-	err := leaseErr
-	if err == nil {
-		err = h.Nameservers.Up(ctx, bus, l, dev.Lease, slices.Contains(h.DefaultRoutes(), l.Name))
-	}
-	return h.nameserverErr(err)
+	return h.nameserverErr(h.Nameservers.Up(ctx, bus, l, dev.Lease, slices.Contains(h.DefaultRoutes(), l.Name)))
 }
 
 // down undoes what was pushed. A link that is gone took it along.

@@ -84,8 +84,12 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 		return err
 	}
 	bus := &dispatch.Bus{
-		Device: func(ctx context.Context, _ string) (nm.Device, error) { return w.dev, reach(ctx, w.devErr) },
-		Wish:   func(ctx context.Context, _ string) (nm.Wish, error) { return w.wish, reach(ctx, w.wishErr) },
+		Device: func(ctx context.Context, _ string) (nm.Device, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.dev, reach(ctx, w.devErr)
+		},
+		Wish: func(ctx context.Context, _ string) (nm.Wish, error) { return w.wish, reach(ctx, w.wishErr) },
 		LinkState: func(ctx context.Context, _ int) (resolv.State, error) {
 			return w.resolved, reach(ctx, w.resolveErr)
 		},
@@ -405,6 +409,60 @@ func TestLockHeld(t *testing.T) {
 		t.Error(err)
 	}
 	if diff := cmp.Diff(sorted(pushed, "log lock-held interface=eth0"), got); diff != "" {
+		t.Errorf("did (-want +got):\n%s", diff)
+	}
+}
+
+// Many runs for one link at once: one acts, one waits, and what that one finds
+// then counts, not what it found before. The others have nothing to do.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := healthy()
+		w.dev.Activated = false // a dhcp4-change, whose up is among those that leave
+		w.records = boot.Dir(filepath.Join(t.TempDir(), "state"))
+		holder, err := w.records.LinkTurn(2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan []string)
+		go func() {
+			got, err := w.run(t, nm.DHCP4Change)
+			if err != nil {
+				t.Error(err)
+			}
+			done <- got
+		}()
+		synctest.Wait() // it waits for its turn, and has checked in
+		third := &world{dev: w.dev, records: w.records}
+		if got, err := third.run(t, nm.Up, lease); err != nil || len(got) > 0 {
+			t.Errorf("the third did %v, %v; want nothing", got, err)
+		}
+		w.mu.Lock()
+		w.dev.Activated = true
+		w.mu.Unlock()
+		holder.End()
+		if diff := cmp.Diff(sorted(pushed, logCheckedIn, reported), <-done); diff != "" {
+			t.Errorf("the second did (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A third run for a link still checks in, if nobody has.
+func TestTurnsAndCheckIn(t *testing.T) {
+	w := healthy()
+	w.records = boot.Dir(filepath.Join(t.TempDir(), "state"))
+	for range 2 {
+		turn, err := w.records.LinkTurn(2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer turn.End()
+	}
+	got, err := w.run(t, nm.Up, lease)
+	if err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"connect", logCheckedIn, reported}, got); diff != "" {
 		t.Errorf("did (-want +got):\n%s", diff)
 	}
 }

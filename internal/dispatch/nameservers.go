@@ -38,13 +38,9 @@ type Link struct {
 
 // Up compares lease, wish and resolved, and makes the smallest change that is
 // called for. lease is nil if the device has none. primary says that the link
-// has the IPv4 default route.
+// has the IPv4 default route. The caller has the link's lock, and has looked at
+// both since it has.
 func (n *Nameservers) Up(ctx context.Context, bus *Bus, l Link, lease *nm.Lease, primary bool) error {
-	unlock, err := n.lock(ctx, l)
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	rec, _ := n.Records.Link(l.Index, n.BootID, l.Name) // read under the lock; unreadable is none
 	if !primary && rec.State != boot.Pushed {
 		return nil
