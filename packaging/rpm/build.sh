@@ -1,6 +1,6 @@
 #!/bin/sh
-# build.sh OUT VERSION src|ARCH...: makes the source package, or the package for an architecture, from the files that
-# git knows, as they are in the working tree. The same files give the same bytes, wherever and whenever.
+# build.sh OUT VERSION src|ARCH...: makes the source package, or the package for an architecture, from the files of
+# the working tree. The same files give the same bytes, wherever and whenever.
 set -eu
 umask 022
 export LC_ALL=C TZ=UTC
@@ -27,11 +27,7 @@ pack() {
 	tar --create --sort=name --format=gnu --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
 		--mode=u+rw,go=rX,go-w "$@" | gzip -n9 >"$to"
 }
-if [ -e .git ]; then
-	git ls-files -z
-else
-	find . -path ./bin -prune -o -path ./dist -prune -o ! -type d -printf '%P\0' | sort -z
-fi >"$top/files"
+packaging/rpm/sources.sh >"$top/files"
 pack "$top/SOURCES/$name-$version.tar.gz" --transform="flags=r;s,^,$name-$version/," \
 	--null --verbatim-files-from --files-from="$top/files"
 tar --extract --gzip --file="$top/SOURCES/$name-$version.tar.gz" --directory="$top"

@@ -3,7 +3,7 @@
 RPM := dist/nm-azure-dispatch-$(VERSION)-1
 # The boot test upgrades from this one.
 RPM_OLDER := dist/older/nm-azure-dispatch-0.0.1-1.x86_64.rpm
-RPM_FILES := $(wildcard $(shell git ls-files 2>/dev/null))
+RPM_FILES := $(shell packaging/rpm/sources.sh | tr '\0' '\n')
 
 RPM_TOOLS := rpmbuild:rpm cpio:cpio file:file
 RPMLINT_TOOLS := rpmlint:rpmlint

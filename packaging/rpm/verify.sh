@@ -10,7 +10,7 @@ trap 'exit 1' HUP INT TERM
 
 umask 077
 mkdir "$tmp/copy"
-git ls-files -z | xargs -0 cp --parents --no-dereference --target-directory="$tmp/copy"
+packaging/rpm/sources.sh | xargs -0 cp --parents --no-dereference --target-directory="$tmp/copy"
 what=$(for package; do echo "$package"; done | sed 's/.*\.\(.*\)\.rpm$/\1/')
 (
 	cd "$tmp/copy"
