@@ -106,15 +106,7 @@ var doctorCases = []doctorCase{
 			"have NetworkManager set the routes anew; the profile must not have ipv4.never-default or ipv4.ignore-auto-routes: "+reapply),
 	},
 	{
-		name: "two NICs, the route by the wrong one",
-		config: func(c *lab.Config) {
-			c.NICs = []string{"eth0", "eth1"}
-			c.Leases = map[string]lab.Lease{"eth1": lab.AzureLease().Without(lab.OptClasslessRoute)}
-			c.Profiles = []lab.Profile{
-				{ID: "eth0", Settings: []string{"ipv4.ignore-auto-routes=true", "ipv4.route-metric=200"}},
-				{ID: "eth1", Settings: []string{"ipv4.route-metric=100"}},
-			}
-		},
+		name: "two NICs, the route by the wrong one", config: wrongNIC,
 		late: func(t *testing.T, l *lab.Lab) { up(t, l, "eth1") },
 		want: failed("route", "168.63.129.16 via 10.77.0.1 on eth1 from 10.77.0.101; Azure answers eth0 only, whose lease has the route",
 			"give eth0 its routes back: sudo nmcli connection modify eth0 ipv4.ignore-auto-routes no && sudo nmcli connection up eth0"),
@@ -211,6 +203,18 @@ var doctorCases = []doctorCase{
 		want: failed("nameservers", "", "have them answer this machine (recursion allowed, forwarders in reach), or set others in the virtual network"),
 		mend: dnsFault(lab.DNSHealthy),
 	},
+}
+
+// wrongNIC has the secondary interface take what is for Azure.
+func wrongNIC(c *lab.Config) {
+	c.NICs = []string{"eth0", "eth1"}
+	c.Leases = map[string]lab.Lease{
+		"eth0": lab.AzureLease().At("10.77.0.100"), "eth1": lab.AzureLease().Without(lab.OptClasslessRoute).At("10.77.0.101"),
+	}
+	c.Profiles = []lab.Profile{
+		{ID: "eth0", Settings: []string{"ipv4.ignore-auto-routes=true", "ipv4.route-metric=200"}},
+		{ID: "eth1", Settings: []string{"ipv4.route-metric=100"}},
+	}
 }
 
 func playGoalState(steps ...lab.WireStep) func(*testing.T, *lab.Lab) {
