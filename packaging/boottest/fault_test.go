@@ -79,7 +79,7 @@ func TestWireServerAway(t *testing.T) {
 	}
 	delay := time.Unix(0, reports[2].UnixNano).Sub(back)
 	t.Logf("told %.1f s after the WireServer was back", delay.Seconds())
-	if delay > 4*time.Second {
+	if delay > 4*time.Second && !*qemu {
 		g.fatal("told only ", delay, " after the WireServer was back")
 	}
 	g.want("systemctl show --value -p Result -p ActiveState nm-azure-checkin.service", "success\ninactive")
