@@ -110,6 +110,15 @@ func TestSteps(t *testing.T) {
 			},
 		},
 		{
+			"dispatcher disabled, NetworkManager without the event reapply", func(_ *testing.T, w *world) {
+				w.nm.Version = "1.34.0"
+				w.units["NetworkManager-dispatcher.service"] = live.Unit{File: "disabled"}
+			},
+			[]string{
+				"dispatcher fail: NetworkManager-dispatcher.service is disabled: no event reaches the hook -> enable it, then repeat the event: sudo systemctl enable NetworkManager-dispatcher.service && sudo nmcli connection up 'Wired connection 1'",
+			},
+		},
+		{
 			"dispatcher masked", func(_ *testing.T, w *world) {
 				w.units["NetworkManager-dispatcher.service"] = live.Unit{File: "masked"}
 			},
@@ -503,10 +512,10 @@ func TestSteps(t *testing.T) {
 		},
 		{
 			"option 245 is another", func(_ *testing.T, w *world) {
-				w.nm.Devices[0].Lease.WireServer, w.nm.Devices[0].Option245 = own, "0a:4d:00:32"
+				w.nm.Devices[0].Lease.WireServer, w.nm.Devices[0].Option245 = second, "0a:4d:00:01"
 			},
 			[]string{
-				"option-245 warn: 10.77.0.50 (0a:4d:00:32), not Azure's constant 168.63.129.16 -> nothing is to be done on Azure if the steps behind are ok; else ask who runs the DHCP server",
+				"option-245 warn: 10.77.0.1 (0a:4d:00:01), not Azure's constant 168.63.129.16 -> nothing is to be done on Azure if the steps behind are ok; else ask who runs the DHCP server",
 			},
 		},
 		{
