@@ -71,7 +71,11 @@ func (c *Client) Device(ctx context.Context, iface string) (Device, error) {
 		if err != nil {
 			return Device{}, err
 		}
-		return read(dev, iface)
+		d, err := read(dev, iface)
+		if err != nil && ifStillThere(err) == nil {
+			return Device{}, ErrNoDevice
+		}
+		return d, err
 	})
 }
 
@@ -134,21 +138,38 @@ func read(dev gonetworkmanager.Device, iface string) (Device, error) {
 // while IP4Config still has the servers. So a link without an entry that nothing
 // overrules is looked up there.
 func (c *Client) Wish(ctx context.Context, iface string) (Wish, error) {
-	// Read plainly: gonetworkmanager's getter drops the domains.
-	var v dbus.Variant
-	obj := c.conn.Object(busName, dnsManagerPath)
-	err := obj.CallWithContext(ctx, propertiesGet, 0, dnsManager, "Configuration").Store(&v)
+	entries, err := c.entries(ctx)
 	if err != nil {
-		return Wish{}, wrap("dns configuration", err)
-	}
-	entries, err := asMaps(v)
-	if err != nil {
-		return Wish{}, fmt.Errorf("nm: dns configuration: %w", err)
+		return Wish{}, err
 	}
 	if w := ParseWish(entries, iface); !w.Empty() || Overruled(entries) {
 		return w, nil
 	}
 	return within(ctx, "ip4 configuration of "+iface, func() (Wish, error) { return configured(iface) })
+}
+
+// Entry returns what DnsManager.Configuration has for the interface and no more:
+// one question, for when NetworkManager may be waiting for the one who asks.
+func (c *Client) Entry(ctx context.Context, iface string) (Wish, error) {
+	entries, err := c.entries(ctx)
+	return ParseWish(entries, iface), err
+}
+
+// entries reads DnsManager.Configuration, plainly: gonetworkmanager's getter
+// drops the domains.
+func (c *Client) entries(ctx context.Context) ([]map[string]any, error) {
+	const what = "dns configuration"
+	var v dbus.Variant
+	obj := c.conn.Object(busName, dnsManagerPath)
+	err := obj.CallWithContext(ctx, propertiesGet, 0, dnsManager, "Configuration").Store(&v)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // godbus says only that the context has ended
+	}
+	if err != nil {
+		return nil, wrap(what, err)
+	}
+	entries, err := asMaps(v)
+	return entries, wrap(what, err)
 }
 
 // configured reads what IP4Config has: the profile's servers and the lease's

@@ -21,11 +21,11 @@ func option245(options map[string]any) (netip.Addr, error) {
 	// them for the shell; NetworkManager then derives private_245 from the
 	// escaped text, which is wrong. So escaped text goes first.
 	if s, _ := options[keyUnknown245].(string); strings.Contains(s, `\`) {
-		return decode245(s)
+		return decode245(s, true)
 	}
 	for _, key := range []string{keyPrivate245, keyUnknown245, keyEndpoint} {
 		if s, ok := options[key].(string); ok {
-			return decode245(s)
+			return decode245(s, key == keyUnknown245)
 		}
 	}
 	return netip.Addr{}, nil
@@ -33,12 +33,12 @@ func option245(options map[string]any) (netip.Addr, error) {
 
 // decode245 takes four bytes in any of the forms that DHCP clients write:
 // "a8:3f:81:10", "a:0:0:4", "a83f8110", "168.63.129.16", or the four bytes
-// themselves, of which one may be a colon. What is four bytes long can only be
-// the last. A client joins an option that comes twice (RFC 3396): the first
-// four bytes count then.
-func decode245(s string) (netip.Addr, error) {
+// themselves, of which one may be a colon. raw says that the last can occur: then
+// what is four bytes long can be nothing else. A client joins an option that
+// comes twice (RFC 3396): the first four bytes count then.
+func decode245(s string, raw bool) (netip.Addr, error) {
 	text := unescape(s)
-	if len(text) == 4 {
+	if raw && len(text) == 4 {
 		return netip.AddrFrom4([4]byte([]byte(text))), nil
 	}
 	if a, err := netip.ParseAddr(text); err == nil && a.Is4() {

@@ -41,7 +41,7 @@ func NewManager(conn *dbus.Conn) *Manager {
 func (m *Manager) State(ctx context.Context, ifindex int) (State, error) {
 	var props map[string]dbus.Variant
 	if err := m.obj.CallWithContext(ctx, propertiesAll, defaultCallFlag, manager).Store(&props); err != nil {
-		return State{}, wrap("read", ifindex, err)
+		return State{}, wrap(ctx, "read", ifindex, err)
 	}
 	s, err := parseState(props, ifindex)
 	if err != nil {
@@ -69,7 +69,7 @@ func (m *Manager) SetNameservers(ctx context.Context, ifindex int, servers []net
 		}
 	}
 	err := m.obj.CallWithContext(ctx, setLinkDNS, defaultCallFlag, int32(ifindex), list).Err
-	return wrap("set nameservers", ifindex, err)
+	return wrap(ctx, "set nameservers", ifindex, err)
 }
 
 // SetDomains replaces the link's domains by these search domains; none clears
@@ -87,7 +87,7 @@ func (m *Manager) SetDomains(ctx context.Context, ifindex int, names []string) e
 		list[i] = entry{Name: n}
 	}
 	err := m.obj.CallWithContext(ctx, setLinkDomains, defaultCallFlag, int32(ifindex), list).Err
-	return wrap("set domains", ifindex, err)
+	return wrap(ctx, "set domains", ifindex, err)
 }
 
 // FlushCaches makes resolved forget negative answers from before a change.
@@ -141,9 +141,14 @@ func sentinel(name string) error {
 	return nil
 }
 
-func wrap(what string, ifindex int, err error) error {
+// wrap names what was not done and why. godbus says of an ended context only
+// that it has ended; its cause says what was waited for.
+func wrap(ctx context.Context, what string, ifindex int, err error) error {
 	if err == nil {
 		return nil
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
 	}
 	if e, ok := errors.AsType[dbus.Error](err); ok {
 		if s := sentinel(e.Name); s != nil {

@@ -46,13 +46,29 @@ func TestState(t *testing.T) {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}
 
-	resolved.Old() // no DNSEx: ports and names cannot be known
+	resolved.Without("DNSEx") // then: ports and names cannot be known
 	want.Nameservers[1] = resolv.Server{Addr: addrs("2001:db8::1")[0]}
 	if got, err = m.State(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got, compare); diff != "" {
 		t.Errorf("state of an old resolved (-want +got):\n%s", diff)
+	}
+}
+
+// A resolved that says less than it should is an error, and no more.
+func TestStateIncomplete(t *testing.T) {
+	bus := bustest.New(t)
+	resolved := bus.Resolved(t, 2)
+	m := resolv.NewManager(bus.Connect(t))
+	for _, tt := range []struct{ without, err string }{
+		{"Domains", "resolv: read: property Domains is missing"},
+		{"DNS DNSEx", "resolv: read: property DNS is missing"},
+	} {
+		resolved.Without(strings.Fields(tt.without)...)
+		if _, err := m.State(t.Context(), 2); err == nil || err.Error() != tt.err {
+			t.Errorf("without %s: %v, want %s", tt.without, err, tt.err)
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"time"
 
 	"github.com/miekg/dns"
@@ -52,7 +51,7 @@ func Ask(ctx context.Context, server netip.Addr, name string, qtype uint16) (Ans
 		a.Truncated = true
 		reply, rtt, err = exchange(ctx, "tcp", q, server)
 	}
-	if err != nil && (ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded)) {
+	if err != nil && (ctx.Err() != nil || timedOut(err)) {
 		err = ErrNoAnswer
 	}
 	if err != nil {
@@ -69,10 +68,15 @@ func askUDP(ctx context.Context, q *dns.Msg, server netip.Addr) (*dns.Msg, time.
 	first, cancel := context.WithTimeout(ctx, udpTimeout)
 	defer cancel()
 	reply, rtt, err := exchange(first, "udp", q, server)
-	if err != nil && (first.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded)) && ctx.Err() == nil {
+	if err != nil && (first.Err() != nil || timedOut(err)) && ctx.Err() == nil {
 		return exchange(ctx, "udp", q, server)
 	}
 	return reply, rtt, err
+}
+
+func timedOut(err error) bool {
+	e, ok := errors.AsType[net.Error](err)
+	return ok && e.Timeout()
 }
 
 // exchange bounds the whole by the context: the library takes only its

@@ -84,22 +84,22 @@ type (
 // exists since systemd 246; before that DNS has to do.
 func parseState(props map[string]dbus.Variant, ifindex int) (State, error) {
 	var servers []serverEx
-	if v, ok := props["DNSEx"]; ok {
-		if err := dbus.Store([]any{v.Value()}, &servers); err != nil {
-			return State{}, fmt.Errorf("property DNSEx: %w", err)
+	if _, ok := props["DNSEx"]; ok {
+		if err := property(props, "DNSEx", &servers); err != nil {
+			return State{}, err
 		}
 	} else {
 		var plain []server
-		if err := dbus.Store([]any{props["DNS"].Value()}, &plain); err != nil {
-			return State{}, fmt.Errorf("property DNS: %w", err)
+		if err := property(props, "DNS", &plain); err != nil {
+			return State{}, err
 		}
 		for _, p := range plain {
 			servers = append(servers, serverEx{Ifindex: p.Ifindex, Family: p.Family, Addr: p.Addr})
 		}
 	}
 	var domains []domain
-	if err := dbus.Store([]any{props["Domains"].Value()}, &domains); err != nil {
-		return State{}, fmt.Errorf("property Domains: %w", err)
+	if err := property(props, "Domains", &domains); err != nil {
+		return State{}, err
 	}
 
 	var s State
@@ -122,4 +122,16 @@ func parseState(props map[string]dbus.Variant, ifindex int) (State, error) {
 		}
 	}
 	return s, nil
+}
+
+// property stores a property in a slice of structs.
+func property(props map[string]dbus.Variant, name string, to any) error {
+	v, ok := props[name]
+	if !ok {
+		return fmt.Errorf("property %s is missing", name)
+	}
+	if err := dbus.Store([]any{v.Value()}, to); err != nil {
+		return fmt.Errorf("property %s has signature %s: %w", name, v.Signature(), err)
+	}
+	return nil
 }

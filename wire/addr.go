@@ -19,7 +19,7 @@ var Constant = netip.AddrFrom4([4]byte{168, 63, 129, 16})
 // An operator who names an address may mean loopback or link-local (a test, a
 // tunnel); a DHCP server cannot. [Reporter] therefore refuses less.
 func CheckAddr(a netip.Addr) error {
-	if err := checkTarget(a); err != nil {
+	if err := CheckTarget(a); err != nil {
 		return err
 	}
 	if a.IsLoopback() {
@@ -31,9 +31,10 @@ func CheckAddr(a netip.Addr) error {
 	return nil
 }
 
-// checkTarget reports why no HTTP request over IPv4 can go to a, whoever named
-// it. The ranges are those of RFC 6890.
-func checkTarget(a netip.Addr) error {
+// CheckTarget reports why no HTTP request over IPv4 can go to a, whoever named
+// it: it is not IPv4, or unspecified, multicast, broadcast or reserved. The
+// error names the address and the reason. The ranges are those of RFC 6890.
+func CheckTarget(a netip.Addr) error {
 	if !a.IsValid() {
 		return fmt.Errorf("wire: no server address")
 	}

@@ -15,10 +15,10 @@ const (
 	subProvisioningFailed = "ProvisioningFailed"
 )
 
-// maxDescription bounds a description, in characters. The WireServer answers
+// MaxDescription bounds a description, in characters. The WireServer answers
 // 500 to more than 4096 bytes (Azure/WALinuxAgent#2017); 512 characters stay
 // below that however they are escaped. cloud-init cuts at the same length.
-const maxDescription = 512
+const MaxDescription = 512
 
 // Health is what is reported of this machine. Make it with [Ready] or
 // [ProvisioningFailed].
@@ -38,8 +38,8 @@ func Ready() Health {
 // bytes that are not UTF-8 are replaced.
 func ProvisioningFailed(description string) Health {
 	description = strings.ToValidUTF8(description, "\ufffd")
-	if runes := []rune(description); len(runes) > maxDescription {
-		description = string(runes[:maxDescription])
+	if runes := []rune(description); len(runes) > MaxDescription {
+		description = string(runes[:MaxDescription])
 	}
 	return Health{State: stateNotReady, SubStatus: subProvisioningFailed, Description: description}
 }

@@ -74,7 +74,7 @@ type Outcome struct {
 // error is a Server to which no request can go, and is returned at once. No
 // goroutine of Report's is left when it returns.
 func (r *Reporter) Report(ctx context.Context, h Health) (Outcome, error) {
-	if err := checkTarget(r.Server); err != nil {
+	if err := CheckTarget(r.Server); err != nil {
 		return Outcome{}, err
 	}
 	return newLoop(r, h).run(ctx)
@@ -84,7 +84,7 @@ func (r *Reporter) Report(ctx context.Context, h Health) (Outcome, error) {
 // is for diagnosis. The error is a *[StatusError], or of the transport, or of
 // [ParseGoalState].
 func (r *Reporter) FetchGoalState(ctx context.Context) (GoalState, error) {
-	if err := checkTarget(r.Server); err != nil {
+	if err := CheckTarget(r.Server); err != nil {
 		return GoalState{}, err
 	}
 	s := r.open(r.Server, "", func() {})

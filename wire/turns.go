@@ -47,7 +47,7 @@ func (l *loop) attempt(beside *flight) Attempt {
 	if beside != nil {
 		turn.fallback = beside.Server == l.r.Server // wherever the slow one is not
 	}
-	if turn.fallback && checkTarget(l.r.Fallback) == nil {
+	if turn.fallback && CheckTarget(l.r.Fallback) == nil {
 		a.Server = l.r.Fallback
 	}
 	if turn.bound && l.r.Device != nil && time.Since(l.heard) >= quiet {

@@ -16,6 +16,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/link"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/sysbus"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
 const (
@@ -28,7 +29,7 @@ const (
 func checkIn(args []string) int {
 	flags := flag.NewFlagSet("check-in", flag.ContinueOnError)
 	force := flags.Bool("force", false, "")
-	timeout := flags.Duration("timeout", defaultTimeout, "")
+	timeout := timeoutFlag(flags)
 	var server netip.Addr
 	flags.Func("server", "", func(s string) (err error) {
 		server, err = operatorAddr(s)
@@ -36,9 +37,6 @@ func checkIn(args []string) int {
 	})
 	if ok, status := parse(flags, args); !ok {
 		return status
-	}
-	if !timeoutInRange("check-in", *timeout) {
-		return exitUsage
 	}
 	root := os.DirFS("/")
 	if !server.IsValid() {
@@ -62,7 +60,9 @@ func checkIn(args []string) int {
 		}
 		rec, err := c.Follow(ctx, t, *force)
 		if err != nil {
-			c.GiveUp(rec, err)
+			if !errors.Is(err, boot.ErrLocked) { // the run that has the lock goes on
+				c.GiveUp(rec, err)
+			}
 			say(os.Stderr, "nm-azure-dispatch: check-in: %v\n", err)
 			return exitFailed
 		}
@@ -98,17 +98,17 @@ func leaseTarget(ctx context.Context, root fs.FS) dispatch.Target {
 	if !ok {
 		return dispatch.Constant("", "there is no DHCPv4 lease")
 	}
-	return dispatch.TargetOf(best.Interface, *best.Lease)
+	return dispatch.TargetOf(best.Interface, *best.Lease, ownAddrs())
 }
 
 // operatorAddr reads an address that the operator names: any IPv4 address of
 // one host.
 func operatorAddr(s string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(s)
-	if err != nil {
-		return netip.Addr{}, errors.New("want an IPv4 address such as 168.63.129.16")
+	if err == nil {
+		err = wire.CheckTarget(a)
 	}
-	if !a.Is4() || a.IsUnspecified() || a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+	if err != nil {
 		return netip.Addr{}, errors.New("want the IPv4 address of one host, such as 168.63.129.16")
 	}
 	return a, nil

@@ -58,7 +58,7 @@ func runDoctor(args []string) int {
 	id, _ := boot.ID(root) // the walk says so
 	b := lazyBus(ctx)
 	env := &doctor.Env{
-		Root: root, Interface: iface, Name: name, User: os.Geteuid(), BootID: id, Records: stateDir,
+		Root: root, Interface: iface, Name: name, User: os.Geteuid(), BootID: id, Records: stateDir, OwnAddrs: ownAddrs(),
 		NetworkManager: b.networkManager, Resolved: b.resolved, Units: b.units, LookUp: b.lookUp,
 		Label: label, Source: source, Dial: dialTCP, GoalState: fetchGoalState,
 		Ask: func(ctx context.Context, server netip.Addr, name string) (resolv.Answer, error) {

@@ -29,6 +29,7 @@ func TestGate(t *testing.T) {
 		{"no command line", "eth0", "up", "", tag, true},
 		{"another event", "", "connectivity-change", "ignition.platform.id=azure", tag, false},
 		{"pre-up", "eth0", "pre-up", "ignition.platform.id=azure", tag, false},
+		{"a slave now, and it went down before", "eth1", "down", "ignition.platform.id=azure", tag, true},
 		{"slave", "eth1", "up", "ignition.platform.id=azure", tag, false},
 		{"another platform", "eth0", "up", "ignition.platform.id=qemu", "", false},
 		{"another tag", "eth0", "up", "ro", "To Be Filled By O.E.M.", false},

@@ -51,11 +51,14 @@ func event(args []string) int {
 		return exitUsage
 	}
 	root := os.DirFS("/")
-	if !ev.Concerns() || link.Slave(root, ev.Interface) {
-		return exitDone
+	if !ev.Concerns() || ev.Action != nm.Down && link.Slave(root, ev.Interface) {
+		return exitDone // a device that has become a slave goes down before: what it had is taken back
 	}
 	if ok, _ := azure.Detect(root); !ok {
 		return exitDone
+	}
+	if !asRoot("hook") {
+		return exitFailed
 	}
 	syscall.Umask(0o022) // the records are for all to read
 	return hook(root, ev)

@@ -11,10 +11,8 @@ import (
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/azure"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
-
-// maxReason is what wire sends of a reason, in characters.
-const maxReason = 512
 
 // reportFailure tells Azure that provisioning failed. It is for an initrd and
 // for emergency.target: it asks neither NetworkManager nor the bus, and goes to
@@ -22,19 +20,16 @@ const maxReason = 512
 func reportFailure(args []string) int {
 	flags := flag.NewFlagSet("report-failure", flag.ContinueOnError)
 	reason := flags.String("reason", "", "")
-	timeout := flags.Duration("timeout", defaultTimeout, "")
+	timeout := timeoutFlag(flags)
 	if ok, status := parse(flags, args); !ok {
 		return status
 	}
 	if *reason == "" {
-		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: report-failure: --reason is empty, want a text of at most %d characters\n", maxReason)
+		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: report-failure: --reason is empty, want a text of at most %d characters\n", wire.MaxDescription)
 		return exitUsage
 	}
-	if !timeoutInRange("report-failure", *timeout) {
-		return exitUsage
-	}
-	if n := utf8.RuneCountInString(*reason); n > maxReason {
-		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: report-failure: --reason is %d characters long, only the first %d are sent\n", n, maxReason)
+	if n := utf8.RuneCountInString(*reason); n > wire.MaxDescription {
+		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: report-failure: --reason is %d characters long, only the first %d are sent\n", n, wire.MaxDescription)
 	}
 	root := os.DirFS("/")
 	if ok, why := azure.Detect(root); !ok {
@@ -61,13 +56,19 @@ func reportFailure(args []string) int {
 	})
 }
 
-// timeoutInRange says what is wrong with a --timeout, if anything is.
-func timeoutInRange(command string, d time.Duration) bool {
-	if d > 0 && d <= maxTimeout {
-		return true
-	}
-	fmt.Fprintf(os.Stderr, "nm-azure-dispatch: %s: --timeout %v is out of range: more than 0, at most %v\n", command, d, maxTimeout)
-	return false
+// timeoutFlag defines --timeout, which has to be more than 0 and at most
+// maxTimeout.
+func timeoutFlag(flags *flag.FlagSet) *time.Duration {
+	timeout := defaultTimeout
+	flags.Func("timeout", "", func(s string) error {
+		d, err := time.ParseDuration(s)
+		if err != nil || d <= 0 || d > maxTimeout {
+			return fmt.Errorf("want a duration such as 90s or 20m, more than 0 and at most %v", maxTimeout)
+		}
+		timeout = d
+		return nil
+	})
+	return &timeout
 }
 
 // asRoot says so if the user is not root: the WireServer's firewall rules and

@@ -83,6 +83,7 @@ func connect(ctx, limit context.Context) (*dispatch.Bus, error) {
 	return &dispatch.Bus{
 		Device:         client.Device,
 		Wish:           client.Wish,
+		Entry:          client.Entry,
 		LinkState:      manager.State,
 		SetNameservers: manager.SetNameservers,
 		SetDomains:     manager.SetDomains,

@@ -3,7 +3,11 @@ package boot
 import (
 	"context"
 	"errors"
+	"time"
 )
+
+// turnLimit is how long a run is the only one that waits.
+const turnLimit = 2 * time.Second
 
 // Turn is a run's turn at a link: it has the link's lock, or it is the one run
 // that waits for it. Any number of runs for the same link can come at once, and
@@ -41,10 +45,17 @@ func (t *Turn) Begin(ctx context.Context) (waited bool, err error) {
 	if t == nil || t.step == nil {
 		return false, nil
 	}
-	t.unlock, err = t.dir.LockLink(ctx, t.ifindex)
+	soon, cancel := context.WithTimeout(ctx, turnLimit)
+	defer cancel()
+	t.unlock, err = t.dir.LockLink(soon, t.ifindex)
 	// Before the caller looks: who comes from now on may know of something newer.
+	// And after turnLimit in any case: this run may have no time left when it gets
+	// the lock, so it must not keep others from waiting too.
 	t.step()
 	t.step = nil
+	if errors.Is(err, ErrLocked) {
+		t.unlock, err = t.dir.LockLink(ctx, t.ifindex)
+	}
 	return true, err
 }
 

@@ -40,7 +40,7 @@ type Resolved struct {
 	domains []Domain
 	calls   []string
 	fail    *dbus.Error
-	old     bool
+	without []string
 }
 
 // Resolved exports a resolved with nothing set.
@@ -69,11 +69,11 @@ func (r *Resolved) Fail(name string) {
 	}
 }
 
-// Old makes it a resolved before systemd 246, without DNSEx.
-func (r *Resolved) Old() {
+// Without takes properties away: DNSEx is not there before systemd 246.
+func (r *Resolved) Without(names ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.old = true
+	r.without = names
 }
 
 // Set replaces everything that is set.
@@ -176,8 +176,8 @@ func (p properties) GetAll(string) (map[string]dbus.Variant, *dbus.Error) {
 		"DNS": dbus.MakeVariant(dns), "DNSEx": dbus.MakeVariant(r.servers), "Domains": dbus.MakeVariant(r.domains),
 		"LLMNRHostname": dbus.MakeVariant("guest"),
 	}
-	if r.old {
-		delete(props, "DNSEx")
+	for _, name := range r.without {
+		delete(props, name)
 	}
 	return props, nil
 }

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
@@ -48,15 +51,11 @@ func (c *CheckIn) Run(ctx context.Context, t Target, force bool) (boot.CheckIn, 
 	if rec, done := c.Done(); done && !force {
 		return rec, nil
 	}
-	unlock, err := c.Records.LockCheckIn()
-	switch {
-	case errors.Is(err, boot.ErrLocked):
+	unlock, err := c.lock()
+	if err != nil {
 		return boot.CheckIn{}, err
-	case err != nil:
-		c.sayRecordFailed(err) // and go on: at worst Ready is sent twice
-	default:
-		defer unlock()
 	}
+	defer unlock()
 	rec, done := c.Done() // the holder before us may have done it
 	if done && !force {
 		return rec, nil
@@ -71,13 +70,18 @@ func (c *CheckIn) Run(ctx context.Context, t Target, force bool) (boot.CheckIn, 
 // Follow is Run that waits for another run: it takes over if that one ends
 // without success.
 func (c *CheckIn) Follow(ctx context.Context, t Target, force bool) (boot.CheckIn, error) {
+	return whileLocked(ctx, func() (boot.CheckIn, error) { return c.Run(ctx, t, force) })
+}
+
+// whileLocked tries again until the lock is free or ctx ends.
+func whileLocked(ctx context.Context, f func() (boot.CheckIn, error)) (boot.CheckIn, error) {
 	for {
-		rec, err := c.Run(ctx, t, force)
+		rec, err := f()
 		if !errors.Is(err, boot.ErrLocked) {
 			return rec, err
 		}
 		if !wait(ctx, followPoll) {
-			return rec, err
+			return rec, fmt.Errorf("%w, and has not ended: %w; nm-azure-dispatch status says how it stands", err, context.Cause(ctx))
 		}
 	}
 }
@@ -90,19 +94,12 @@ var ErrReady = errors.New("in this boot Azure was already told that the VM is re
 // then on no Ready goes out in this boot but by force. The error is ErrReady
 // after a Ready; otherwise it is why the context ended without success.
 func (c *CheckIn) Fail(ctx context.Context, t Target, reason string) (boot.CheckIn, error) {
-	for {
-		unlock, err := c.Records.LockCheckIn()
-		if errors.Is(err, boot.ErrLocked) {
-			if !wait(ctx, followPoll) {
-				return boot.CheckIn{}, err
-			}
-			continue
-		}
+	return whileLocked(ctx, func() (boot.CheckIn, error) {
+		unlock, err := c.lock()
 		if err != nil {
-			c.sayRecordFailed(err)
-		} else {
-			defer unlock()
+			return boot.CheckIn{}, err
 		}
+		defer unlock()
 		rec, _ := c.Done()
 		switch rec.State {
 		case boot.Ready:
@@ -111,7 +108,18 @@ func (c *CheckIn) Fail(ctx context.Context, t Target, reason string) (boot.Check
 			return rec, nil
 		}
 		return c.send(ctx, t, rec, wire.ProvisioningFailed(reason), boot.Failed, journal.FailureReported)
+	})
+}
+
+// lock takes the lock of the check-in. The error is boot.ErrLocked; where there
+// is no lock to be had it is as good as taken: at worst Ready is sent twice.
+func (c *CheckIn) lock() (unlock func(), err error) {
+	unlock, err = c.Records.LockCheckIn()
+	if err != nil && !errors.Is(err, boot.ErrLocked) {
+		c.sayRecordFailed(err)
+		return func() {}, nil
 	}
+	return unlock, err
 }
 
 // Done returns the record of this boot, and whether nothing is left to do. A
@@ -131,7 +139,8 @@ func (c *CheckIn) GiveUp(rec boot.CheckIn, err error) {
 }
 
 // send reports the health and keeps the record: what came of it, and after
-// every attempt that failed how far it is.
+// every attempt that failed how far it is. What is final already (a forced run)
+// stays so, for the record and for the host, unless this one gets through.
 func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, h wire.Health, state boot.CheckInState, kind journal.Kind) (boot.CheckIn, error) {
 	rec := boot.CheckIn{
 		BootID: c.BootID, State: boot.Trying, WireServer: t.Server.String(), Source: t.Source,
@@ -140,6 +149,7 @@ func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, h wire.H
 	if rec.StartedAt.IsZero() {
 		rec.StartedAt = time.Now()
 	}
+	final := old.State == boot.Ready || old.State == boot.Failed
 	said := map[string]time.Time{}
 	r := &wire.Reporter{Server: t.Server, UserAgent: c.UserAgent, Device: c.DefaultDevice}
 	if t.Source == boot.FromOption245 {
@@ -155,25 +165,37 @@ func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, h wire.H
 	}
 	r.BeforePost = func() { tell("") }
 	r.OnAttempt = func(a wire.Attempt) {
+		repeated := rec.LastError == a.Err.Error() && rec.Attempts == old.Attempts && sayAgain(old.UpdatedAt) > 0
 		rec.Attempts++
 		rec.WireServer, rec.Via, rec.LastError = a.Server.String(), string(a.Via), a.Err.Error()
-		c.write(&rec)
-		if last, ok := said[cause(a.Err)]; ok && time.Since(last) < sameCause {
+		if rec.Source = t.Source; a.Server != t.Server {
+			rec.Source = boot.FromConstant
+		}
+		if !final {
+			c.write(&rec)
+		}
+		if last, ok := said[cause(a.Err)]; ok && sayAgain(last) > 0 {
 			return
 		}
-		said[cause(a.Err)] = time.Now()
+		if said[cause(a.Err)] = time.Now(); repeated {
+			return // the run before has said it
+		}
 		c.Log(journal.AttemptFailed, slog.String("wireserver", rec.WireServer), slog.String("via", rec.Via),
 			slog.Int("attempts", rec.Attempts), slog.String("bound_to", a.Device), slog.String("last_error", rec.LastError))
-		tell(rec.LastError)
+		if !final {
+			tell(rec.LastError)
+		}
 	}
 	out, err := c.Report(ctx, r, h)
 	if err != nil {
-		tell(err.Error())
 		rec.Attempts = old.Attempts + out.Attempts // those that hung to the end too
 		if rec.LastError == "" {
 			rec.LastError = err.Error()
 		}
-		c.write(&rec)
+		if !final {
+			tell(err.Error())
+			c.write(&rec)
+		}
 		return rec, err
 	}
 	tell("") // another attempt may have failed since
@@ -206,17 +228,25 @@ func (c *CheckIn) sayRecordFailed(err error) {
 	}
 }
 
-// cause is what two failures have in common: the status, or the innermost
-// error, which has no port numbers in it.
+// sayAgain returns how long what was said then need not be said again; not more
+// than zero if it is time, or if the clock was set back.
+func sayAgain(said time.Time) time.Duration {
+	if since := time.Since(said); since >= 0 {
+		return sameCause - since
+	}
+	return 0
+}
+
+// cause is what two failures have in common: the status, the kernel's error, or
+// what was tried ("wire: goal state", "wire: GET ..."). What a server sent, how
+// long it was waited for, and port numbers are no part of it.
 func cause(err error) string {
 	if s, ok := errors.AsType[*wire.StatusError](err); ok {
 		return "status " + strconv.Itoa(s.Code)
 	}
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return err.Error()
-		}
-		err = inner
+	if e, ok := errors.AsType[syscall.Errno](err); ok {
+		return e.Error()
 	}
+	what := strings.SplitN(err.Error(), ": ", 3)
+	return strings.Join(what[:min(2, len(what))], ": ")
 }

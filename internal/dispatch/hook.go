@@ -32,6 +32,7 @@ const Unit = "nm-azure-checkin.service"
 type Bus struct {
 	Device         func(ctx context.Context, iface string) (nm.Device, error)
 	Wish           func(ctx context.Context, iface string) (nm.Wish, error)
+	Entry          func(ctx context.Context, iface string) (nm.Wish, error) // the wish by one question only
 	LinkState      func(ctx context.Context, ifindex int) (resolv.State, error)
 	SetNameservers func(ctx context.Context, ifindex int, servers []netip.Addr) error
 	SetDomains     func(ctx context.Context, ifindex int, domains []string) error
@@ -127,7 +128,7 @@ func (h *Hook) checkIn(ctx context.Context, bus *Bus, dev nm.Device, leaseErr er
 	case dev.Lease == nil || !dev.Lease.Primary():
 		return nil
 	default:
-		t = TargetOf(dev.Interface, *dev.Lease)
+		t = TargetOf(dev.Interface, *dev.Lease, h.Nameservers.OwnAddrs())
 	}
 	deadline, _ := ctx.Deadline()
 	limited, cancel := context.WithDeadlineCause(ctx, deadline.Add(-handOver), errors.New("the hook's time is up"))
@@ -177,8 +178,14 @@ func (h *Hook) nameservers(ctx context.Context, bus *Bus, l Link, turn *boot.Tur
 	case !dev.Activated:
 		return nil
 	}
-	return h.nameserverErr(h.Nameservers.Up(ctx, bus, l, dev.Lease, slices.Contains(h.DefaultRoutes(), l.Name)))
+	pushed, err := h.Nameservers.Up(ctx, bus, l, dev.Lease, h.primary(l))
+	turn.End()
+	h.Nameservers.Probe(ctx, bus, l, pushed)
+	return h.nameserverErr(err)
 }
+
+// primary reports whether the link has an IPv4 default route.
+func (h *Hook) primary(l Link) bool { return slices.Contains(h.DefaultRoutes(), l.Name) }
 
 // down undoes what was pushed. A link that is gone took it along.
 func (h *Hook) down(ctx context.Context) error {
@@ -197,7 +204,7 @@ func (h *Hook) down(ctx context.Context) error {
 	defer cancel()
 	bus, err := h.Connect(ctx, limited)
 	if err == nil {
-		err = h.Nameservers.Down(ctx, bus, l)
+		err = h.Nameservers.Down(ctx, bus, l, func() bool { return h.primary(l) })
 	}
 	return h.nameserverErr(err)
 }

@@ -36,6 +36,7 @@ type world struct {
 	resolved   resolv.State
 	resolveErr error // of every call to resolved
 	setErrs    []error
+	domainsErr error
 	silent     []netip.Addr // nameservers that do not answer
 	connectErr error
 	unitErr    error
@@ -89,25 +90,32 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 			defer w.mu.Unlock()
 			return w.dev, reach(ctx, w.devErr)
 		},
-		Wish: func(ctx context.Context, _ string) (nm.Wish, error) { return w.wish, reach(ctx, w.wishErr) },
+		Wish:  func(ctx context.Context, _ string) (nm.Wish, error) { return w.wish, reach(ctx, w.wishErr) },
+		Entry: func(ctx context.Context, _ string) (nm.Wish, error) { return w.wish, reach(ctx, w.wishErr) },
 		LinkState: func(ctx context.Context, _ int) (resolv.State, error) {
 			return w.resolved, reach(ctx, w.resolveErr)
 		},
-		SetNameservers: func(_ context.Context, i int, s []netip.Addr) error {
+		SetNameservers: func(ctx context.Context, i int, s []netip.Addr) error {
 			w.say("set nameservers %d %v", i, s)
+			var err error
 			if len(w.setErrs) > 0 {
-				err := w.setErrs[0]
-				w.setErrs = w.setErrs[1:]
-				return err
+				err = reach(ctx, w.setErrs[0])
+				late := errors.Is(w.setErrs[0], errHang) // carried out all the same, when nobody waits any more
+				if w.setErrs = w.setErrs[1:]; !late {
+					return err
+				}
 			}
 			w.resolved.Nameservers = nil
 			for _, a := range s {
 				w.resolved.Nameservers = append(w.resolved.Nameservers, resolv.Server{Addr: a})
 			}
-			return nil
+			return err
 		},
 		SetDomains: func(_ context.Context, i int, d []string) error {
 			w.say("set domains %d %v", i, d)
+			if w.domainsErr != nil {
+				return w.domainsErr
+			}
 			w.resolved.Domains = nil
 			for _, n := range d {
 				w.resolved.Domains = append(w.resolved.Domains, resolv.Domain{Name: n})
@@ -275,8 +283,9 @@ func TestPushAndUndo(t *testing.T) {
 		want   []string
 	}{
 		{name: "down", want: clears, change: func(w *world) { w.wish = nm.Wish{} }},
-		{name: "NetworkManager is blocked", want: clears, change: func(w *world) { w.wishErr = errHang }},
-		{name: "NetworkManager is gone", want: clears, change: func(w *world) { w.wishErr = nm.ErrNotRunning }},
+		{name: "NetworkManager is blocked", want: clears, change: func(w *world) { w.wishErr, w.route = errHang, false }},
+		{name: "NetworkManager is gone", want: clears, change: func(w *world) { w.wishErr, w.route = nm.ErrNotRunning, false }},
+		{name: "NetworkManager is busy, and a newer up has come", want: []string{"connect"}, change: func(w *world) { w.wishErr = errHang }},
 		{name: "a newer up has come", want: []string{"connect"}},
 		{name: "somebody has changed it", want: []string{"connect"}, change: func(w *world) {
 			w.wish, w.resolved.Nameservers = nm.Wish{}, []resolv.Server{{Addr: addrs("9.9.9.9")[0]}}
@@ -355,8 +364,8 @@ func TestOneJobDoesNotSpoilTheOther(t *testing.T) {
 			err: "check-in: the hook's time is up; hand-over: no such unit",
 		},
 		{name: "resolved hangs", change: func(w *world) { w.resolveErr = errHang }, limit: 2 * time.Second, want: []string{
-			"connect", logCheckedIn, "log nameservers-failed interface=eth0 error=context deadline exceeded", reported,
-		}, err: "nameservers of eth0: context deadline exceeded"},
+			"connect", logCheckedIn, "log nameservers-failed interface=eth0 error=systemd-resolved: no answer within 2s", reported,
+		}, err: "nameservers of eth0: systemd-resolved: no answer within 2s"},
 		{
 			name: "NetworkManager hangs", change: func(w *world) { w.devErr = errHang }, limit: 2 * time.Second, want: []string{
 				"connect", constant, "log nameservers-failed interface=eth0 error=no answer within 2s",
@@ -472,4 +481,59 @@ func addrs(s string) (out []netip.Addr) {
 		out = append(out, netip.MustParseAddr(f))
 	}
 	return out
+}
+
+// A push that got no answer in time may have been carried out: it stays ours, is
+// changed with the lease, and taken back.
+func TestPushWithoutAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := healthy()
+		w.setErrs = []error{errHang}
+		if _, err := w.run(t, nm.Up, lease); err == nil {
+			t.Error("no error")
+		}
+		w.dev.Lease.Nameservers, w.wish.Nameservers = addrs("10.0.0.9"), addrs("10.0.0.9")
+		got, err := w.run(t, nm.Up, lease)
+		if err != nil || !slices.Contains(got, "set nameservers 2 [10.0.0.9]") {
+			t.Errorf("another lease: %v, %v", got, err)
+		}
+		w.wish, w.route = nm.Wish{}, false
+		if got, err = w.run(t, nm.Down); err != nil || !slices.Contains(got, "set nameservers 2 []") {
+			t.Errorf("down: %v, %v", got, err)
+		}
+	})
+}
+
+// Domains are part of the wish: a change reaches resolved, and what resolved
+// refused is tried again.
+func TestDomainsChange(t *testing.T) {
+	w := healthy()
+	w.domainsErr = errors.New("refused")
+	if _, err := w.run(t, nm.Up, lease); err == nil {
+		t.Error("no error")
+	}
+	w.domainsErr = nil
+	for _, domain := range []string{"a.example", "b.example"} {
+		w.wish.Domains = []string{domain}
+		if _, err := w.run(t, nm.Up, lease); err != nil {
+			t.Error(err)
+		}
+		if !w.resolved.HoldsDomains([]string{domain}) {
+			t.Errorf("resolved has %v, want %s", w.resolved.Domains, domain)
+		}
+		if got, err := w.run(t, nm.Up, lease); err != nil || len(got) > 1 {
+			t.Errorf("again: %v, %v", got, err)
+		}
+	}
+}
+
+// A link-local nameserver can only be asked by the link.
+func TestProbeLinkLocal(t *testing.T) {
+	w := healthy()
+	w.wish.Nameservers = append(w.wish.Nameservers, addrs("fe80::1")...)
+	w.silent = []netip.Addr{netip.MustParseAddr("fe80::1%eth0")}
+	got, err := w.run(t, nm.Up, lease)
+	if want := "log nameserver-silent interface=eth0 nameserver=fe80::1%eth0 error=no answer"; err != nil || !slices.Contains(got, want) {
+		t.Errorf("got %v, %v; want %s", got, err, want)
+	}
 }

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"strings"
@@ -28,6 +29,8 @@ type Nameservers struct {
 	// OwnAddrs returns the machine's own addresses.
 	OwnAddrs func() []netip.Addr
 	Log      Log
+
+	recordFailedSaid bool
 }
 
 // Link names a network interface.
@@ -39,21 +42,21 @@ type Link struct {
 // Up compares lease, wish and resolved, and makes the smallest change that is
 // called for. lease is nil if the device has none. primary says that the link
 // has the IPv4 default route. The caller has the link's lock, and has looked at
-// both since it has.
-func (n *Nameservers) Up(ctx context.Context, bus *Bus, l Link, lease *nm.Lease, primary bool) error {
+// both since it has. Up returns the nameservers that it pushed, if it did.
+func (n *Nameservers) Up(ctx context.Context, bus *Bus, l Link, lease *nm.Lease, primary bool) ([]netip.Addr, error) {
 	rec, _ := n.Records.Link(l.Index, n.BootID, l.Name) // read under the lock; unreadable is none
 	if !primary && rec.State != boot.Pushed {
-		return nil
+		return nil, nil
 	}
 	wish, err := bus.Wish(ctx, l.Name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, resolvedLimit)
+	ctx, cancel := context.WithTimeoutCause(ctx, resolvedLimit, fmt.Errorf("systemd-resolved: no answer within %v", resolvedLimit))
 	defer cancel()
 	have, err := bus.LinkState(ctx, l.Index)
 	if err != nil {
-		return n.refused(l, rec, err)
+		return nil, n.refused(l, rec, err)
 	}
 	own := n.OwnAddrs()
 	v := linkView{primary: primary, wish: usableWish(wish, own), have: have, rec: rec}
@@ -62,9 +65,9 @@ func (n *Nameservers) Up(ctx context.Context, bus *Bus, l Link, lease *nm.Lease,
 	}
 	switch what, reason := decide(v); what {
 	case push:
-		return n.push(ctx, bus, l, v)
+		return v.wish.Nameservers, n.push(ctx, bus, l, v)
 	case undo:
-		return n.undo(ctx, bus, l, v, reason)
+		return nil, n.undo(ctx, bus, l, v, reason)
 	case forget:
 		n.record(l, boot.Link{State: boot.None})
 	case leave:
@@ -74,15 +77,15 @@ func (n *Nameservers) Up(ctx context.Context, bus *Bus, l Link, lease *nm.Lease,
 			n.record(l, boot.Link{State: boot.None})
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // Down takes back what we pushed, if it is still there and NetworkManager
 // wishes nothing: resolved itself keeps a link's servers over a down. A wish
 // means that the device is active again; its own event sees to the link.
-// NetworkManager may be waiting for us and unable to answer: no answer counts
-// as no wish.
-func (n *Nameservers) Down(ctx context.Context, bus *Bus, l Link) error {
+// NetworkManager may be waiting for us and unable to answer, or busy: then the
+// default route tells whether the device is active.
+func (n *Nameservers) Down(ctx context.Context, bus *Bus, l Link, primary func() bool) error {
 	unlock, err := n.lock(ctx, l)
 	if err != nil {
 		return err
@@ -94,10 +97,11 @@ func (n *Nameservers) Down(ctx context.Context, bus *Bus, l Link) error {
 	}
 	ask, cancel := context.WithTimeout(ctx, downLimit)
 	defer cancel()
-	if wish, err := bus.Wish(ask, l.Name); err == nil && !wish.Empty() {
+	wish, err := bus.Entry(ask, l.Name)
+	if err == nil && !wish.Empty() || err != nil && primary() {
 		return nil
 	}
-	ctx, cancel = context.WithTimeout(ctx, resolvedLimit)
+	ctx, cancel = context.WithTimeoutCause(ctx, resolvedLimit, fmt.Errorf("systemd-resolved: no answer within %v", resolvedLimit))
 	defer cancel()
 	have, err := bus.LinkState(ctx, l.Index)
 	if err != nil {
@@ -110,8 +114,9 @@ func (n *Nameservers) Down(ctx context.Context, bus *Bus, l Link) error {
 	return n.undo(ctx, bus, l, linkView{have: have, rec: rec}, "the link went down")
 }
 
-// push writes the record first: a run that is killed in between has then at
-// worst a record of what is not there, never servers that nobody takes back.
+// push writes the record first, and keeps it if resolved did not answer in time
+// and may do it yet: so there is at worst a record of what is not there, and
+// servers that nobody takes back only where no record can be kept at all.
 func (n *Nameservers) push(ctx context.Context, bus *Bus, l Link, v linkView) error {
 	servers := v.wish.Nameservers
 	domains, setDomains := domainsFor(v)
@@ -124,6 +129,9 @@ func (n *Nameservers) push(ctx context.Context, bus *Bus, l Link, v linkView) er
 	for errors.Is(err, resolv.ErrNoSuchLink) && wait(ctx, linkRetry) {
 		err = bus.SetNameservers(ctx, l.Index, servers)
 	}
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
 	if err != nil {
 		if v.rec.State == "" {
 			v.rec.State = boot.None
@@ -134,10 +142,13 @@ func (n *Nameservers) push(ctx context.Context, bus *Bus, l Link, v linkView) er
 	if setDomains {
 		err = bus.SetDomains(ctx, l.Index, domains)
 	}
+	if err != nil && ctx.Err() == nil {
+		rec.Domains = v.rec.Domains // refused: they are not ours
+		n.record(l, rec)
+	}
 	err = errors.Join(err, bus.FlushCaches(ctx))
 	n.Log(journal.NameserversPushed, slog.String("interface", l.Name),
 		slog.String("nameservers", join(servers)), slog.String("domains", strings.Join(rec.Domains, " ")))
-	n.probe(ctx, bus, l, servers)
 	return err
 }
 
@@ -161,10 +172,14 @@ func (n *Nameservers) undo(ctx context.Context, bus *Bus, l Link, v linkView, re
 	return err
 }
 
-// probe asks each nameserver once and names those that do not answer.
-func (n *Nameservers) probe(ctx context.Context, bus *Bus, l Link, servers []netip.Addr) {
+// Probe asks each nameserver and names those that do not answer. It needs no
+// lock: nobody is to wait for a nameserver that is silent.
+func (n *Nameservers) Probe(ctx context.Context, bus *Bus, l Link, servers []netip.Addr) {
 	var wg sync.WaitGroup
 	for _, s := range servers {
+		if s.Is6() && s.IsLinkLocalUnicast() {
+			s = s.WithZone(l.Name)
+		}
 		wg.Go(func() {
 			if _, err := bus.Probe(ctx, s); err != nil {
 				n.Log(journal.NameserverSilent, slog.String("interface", l.Name),
@@ -215,7 +230,8 @@ func (n *Nameservers) lock(ctx context.Context, l Link) (func(), error) {
 
 func (n *Nameservers) record(l Link, rec boot.Link) {
 	rec.BootID, rec.Interface, rec.UpdatedAt = n.BootID, l.Name, time.Now()
-	if err := n.Records.WriteLink(l.Index, rec); err != nil {
+	if err := n.Records.WriteLink(l.Index, rec); err != nil && !n.recordFailedSaid {
+		n.recordFailedSaid = true
 		n.Log(journal.RecordFailed, slog.Any("error", err))
 	}
 }

@@ -45,6 +45,7 @@ type linkView struct {
 func decide(v linkView) (step, string) {
 	ours := v.rec.State == boot.Pushed && v.have.Holds(v.rec.Nameservers)
 	unchanged := sameSet(v.wish.Nameservers, v.rec.Nameservers)
+	_, otherDomains := domainsFor(v)
 	reason := ""
 	switch {
 	case !v.primary:
@@ -62,7 +63,7 @@ func decide(v linkView) (step, string) {
 		return keep, ""
 	case reason != "":
 		return leave, reason
-	case v.have.Has(v.wish.Nameservers) && (!ours || unchanged):
+	case v.have.Has(v.wish.Nameservers) && (!ours || unchanged && !otherDomains):
 		return keep, ""
 	case len(v.have.Global) > 0:
 		return leave, reasonGlobal

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
@@ -21,7 +22,8 @@ type Target struct {
 // TargetOf takes the address from option 245 of a lease. A lease without the
 // option, or with one that no request may go to, never costs time: the
 // WireServer has the same address in every region.
-func TargetOf(iface string, l nm.Lease) Target {
+// own are the machine's own addresses, at which nobody but the constant can be.
+func TargetOf(iface string, l nm.Lease, own []netip.Addr) Target {
 	t := Target{Server: wire.Constant, Source: boot.FromConstant, Interface: iface}
 	switch err := wire.CheckAddr(l.WireServer); {
 	case l.WireServerErr != nil:
@@ -30,6 +32,8 @@ func TargetOf(iface string, l nm.Lease) Target {
 		t.Why = "the lease has no option 245"
 	case err != nil:
 		t.Why = "option 245: " + err.Error()
+	case l.WireServer != wire.Constant && (l.WireServer == l.Address || slices.Contains(own, l.WireServer)):
+		t.Why = "option 245: " + l.WireServer.String() + " is an address of this machine"
 	default:
 		t.Server, t.Source = l.WireServer, boot.FromOption245
 	}

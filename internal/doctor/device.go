@@ -85,7 +85,7 @@ func option245(_ context.Context, env *Env) result {
 	if env.device.Lease == nil {
 		return skip("there is no lease, so the constant " + wire.Constant.String() + " counts")
 	}
-	t := dispatch.TargetOf(env.Interface, *env.device.Lease)
+	t := dispatch.TargetOf(env.Interface, *env.device.Lease, env.OwnAddrs)
 	const remedy = "nothing is to be done on Azure if the steps behind are ok; else ask who runs the DHCP server"
 	switch {
 	case t.Why != "":

@@ -24,6 +24,7 @@ type Env struct {
 	User      int    // the effective user ID
 	BootID    string // "" if it cannot be read
 	Records   boot.Dir
+	OwnAddrs  []netip.Addr // the machine's own addresses
 
 	NetworkManager func(context.Context) (live.NetworkManager, error)
 	Resolved       func(ctx context.Context, ifindex int) (live.Resolved, error)
@@ -80,7 +81,7 @@ func (e *Env) target() netip.Addr {
 	if e.device.Lease == nil {
 		return wire.Constant
 	}
-	return dispatch.TargetOf(e.Interface, *e.device.Lease).Server
+	return dispatch.TargetOf(e.Interface, *e.device.Lease, e.OwnAddrs).Server
 }
 
 // readUnits asks how all units stand that any check wants to know of; where

@@ -40,7 +40,7 @@ func TestText(t *testing.T) {
 	}
 	want := []string{
 		"nm-azure-dispatch: checked in with the WireServer: Azure knows that this VM is ready: wireserver=168.63.129.16 attempts=2",
-		`nm-azure-dispatch: not checked in, and given up: last_error="dial: \"refused\"\nand more"`,
+		`nm-azure-dispatch: gave up: Azure has not been told how this VM stands: last_error="dial: \"refused\"\nand more"`,
 	}
 	if diff := cmp.Diff(want, lines[:2]); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)

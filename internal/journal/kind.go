@@ -27,7 +27,7 @@ var (
 	}
 	GivenUp = Kind{
 		"given-up", "61f98c80bb3d40e3bbd2c09b126ab150", slog.LevelError,
-		"not checked in, and given up",
+		"gave up: Azure has not been told how this VM stands",
 	}
 	Option245Unusable = Kind{
 		"option-245-unusable", "14cf100574964b0c910aeb4a2741aa04", slog.LevelWarn,
