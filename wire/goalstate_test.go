@@ -78,6 +78,8 @@ var badDocuments = []struct{ name, doc, err string }{
 	{"UTF-16", "\xff\xfe<\x00G\x00", `XML syntax error on line 1: invalid UTF-8`},
 	{"not UTF-8", strings.Replace(minimal, ">c<", ">\xe9<", 1), `XML syntax error on line 1: invalid UTF-8`},
 	{"XML 1.1", `<?xml version="1.1"?>` + minimal, `xml: unsupported version "1.1"; only version 1.0 is supported`},
+	{"nested deep", strings.Repeat("<GoalState>", 33), `elements nested more than 32 deep`},
+	{"thousands of attributes", "<GoalState " + strings.Repeat(`a="" `, 1000) + "/>", `markup of more than 4096 bytes`},
 	{"truncated in a tag", minimal[:len(minimal)/2], ``},
 	{"truncated before the end", strings.TrimSuffix(minimal, "</GoalState>"), `XML syntax error on line 1: unexpected EOF`},
 	{"truncated in the end", strings.TrimSuffix(minimal, ">"), `XML syntax error on line 1: unexpected EOF`},

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bufio"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -11,6 +12,14 @@ import (
 // rootElement is the goal state's root. Documents of all three versions that
 // were seen (2010-12-15, 2012-11-30, 2015-04-05) have it, in no namespace.
 const rootElement = "GoalState"
+
+// What encoding/xml makes of a document can be twenty times as large as the
+// document: it keeps the attributes of a tag and all open elements. So both are
+// bounded. Real goal states have six levels, and tags of a hundred bytes.
+const (
+	maxDepth  = 32
+	maxMarkup = 4 << 10 // bytes from a < to the next >
+)
 
 // The elements that a check-in needs, by their path. Elements of the same name
 // elsewhere do not match. All fields are slices, because encoding/xml keeps the
@@ -31,11 +40,11 @@ type (
 
 // decodeGoalState returns the document's root, once its end was seen.
 func decodeGoalState(r io.Reader) (goalStateElement, error) {
-	raw := xml.NewDecoder(r)
+	raw := xml.NewDecoder(&markupLimiter{Reader: bufio.NewReader(r)})
 	raw.CharsetReader = func(charset string, _ io.Reader) (io.Reader, error) {
 		return nil, fmt.Errorf("encoding is %q, want utf-8", charset)
 	}
-	dec := xml.NewTokenDecoder(noDirectives{raw})
+	dec := xml.NewTokenDecoder(&plainTokens{Decoder: raw})
 	var doc goalStateElement
 	for {
 		token, err := dec.Token()
@@ -59,15 +68,49 @@ func decodeGoalState(r io.Reader) (goalStateElement, error) {
 	}
 }
 
-// noDirectives refuses <!DOCTYPE ...> wherever it stands. A goal state has
+// markupLimiter is what the decoder reads from, byte by byte.
+type markupLimiter struct {
+	*bufio.Reader
+	length int // of the markup so far; 0 outside
+}
+
+func (l *markupLimiter) ReadByte() (byte, error) {
+	b, err := l.Reader.ReadByte()
+	switch {
+	case err != nil:
+		return b, err
+	case b == '>':
+		l.length = 0
+	case b == '<', l.length > 0:
+		l.length++
+	}
+	if l.length > maxMarkup {
+		return 0, fmt.Errorf("markup of more than %d bytes", maxMarkup)
+	}
+	return b, nil
+}
+
+// plainTokens refuses <!DOCTYPE ...> wherever it stands. A goal state has
 // none; a proxy's error page does, and so does a document with entities of its
 // own (encoding/xml would not expand them, but there is no reason to read on).
-type noDirectives struct{ *xml.Decoder }
+// And it refuses elements that are nested too deep.
+type plainTokens struct {
+	*xml.Decoder
+	depth int
+}
 
-func (d noDirectives) Token() (xml.Token, error) {
+func (d *plainTokens) Token() (xml.Token, error) {
 	token, err := d.RawToken()
-	if directive, ok := token.(xml.Directive); ok {
-		return nil, fmt.Errorf("document type declaration %.*q refused", maxExcerpt, "<!"+string(directive)+">")
+	switch t := token.(type) {
+	case xml.Directive:
+		return nil, fmt.Errorf("document type declaration %.*q refused", maxExcerpt, "<!"+string(t)+">")
+	case xml.StartElement:
+		d.depth++
+	case xml.EndElement:
+		d.depth--
+	}
+	if d.depth > maxDepth {
+		return nil, fmt.Errorf("elements nested more than %d deep", maxDepth)
 	}
 	return token, err
 }
