@@ -79,6 +79,7 @@ var badDocuments = []struct{ name, doc, err string }{
 	{"not UTF-8", strings.Replace(minimal, ">c<", ">\xe9<", 1), `XML syntax error on line 1: invalid UTF-8`},
 	{"XML 1.1", `<?xml version="1.1"?>` + minimal, `xml: unsupported version "1.1"; only version 1.0 is supported`},
 	{"nested deep", strings.Repeat("<GoalState>", 33), `elements nested more than 32 deep`},
+	{"many elements", "<GoalState>" + strings.Repeat("<Container/>", 2_000) + "</GoalState>", `more than 2000 elements`},
 	{"thousands of attributes", "<GoalState " + strings.Repeat(`a="" `, 1000) + "/>", `markup of more than 4096 bytes`},
 	{"truncated in a tag", minimal[:len(minimal)/2], ``},
 	{"truncated before the end", strings.TrimSuffix(minimal, "</GoalState>"), `XML syntax error on line 1: unexpected EOF`},

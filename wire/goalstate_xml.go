@@ -14,11 +14,13 @@ import (
 const rootElement = "GoalState"
 
 // What encoding/xml makes of a document can be twenty times as large as the
-// document: it keeps the attributes of a tag and all open elements. So both are
-// bounded. Real goal states have six levels, and tags of a hundred bytes.
+// document: it keeps the attributes of a tag and all open elements, and slices
+// of structs. So all are bounded. Real goal states have six levels, some forty
+// elements, and tags of a hundred bytes.
 const (
-	maxDepth  = 32
-	maxMarkup = 4 << 10 // bytes from a < to the next >
+	maxDepth    = 32
+	maxElements = 2_000
+	maxMarkup   = 4 << 10 // bytes from a < to the next >
 )
 
 // The elements that a check-in needs, by their path. Elements of the same name
@@ -93,10 +95,10 @@ func (l *markupLimiter) ReadByte() (byte, error) {
 // plainTokens refuses <!DOCTYPE ...> wherever it stands. A goal state has
 // none; a proxy's error page does, and so does a document with entities of its
 // own (encoding/xml would not expand them, but there is no reason to read on).
-// And it refuses elements that are nested too deep.
+// And it refuses elements that are nested too deep, or too many.
 type plainTokens struct {
 	*xml.Decoder
-	depth int
+	depth, elements int
 }
 
 func (d *plainTokens) Token() (xml.Token, error) {
@@ -106,11 +108,15 @@ func (d *plainTokens) Token() (xml.Token, error) {
 		return nil, fmt.Errorf("document type declaration %.*q refused", maxExcerpt, "<!"+string(t)+">")
 	case xml.StartElement:
 		d.depth++
+		d.elements++
 	case xml.EndElement:
 		d.depth--
 	}
-	if d.depth > maxDepth {
+	switch {
+	case d.depth > maxDepth:
 		return nil, fmt.Errorf("elements nested more than %d deep", maxDepth)
+	case d.elements > maxElements:
+		return nil, fmt.Errorf("more than %d elements", maxElements)
 	}
 	return token, err
 }
