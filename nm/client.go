@@ -136,7 +136,8 @@ func read(dev gonetworkmanager.Device, iface string) (Device, error) {
 // NetworkManager 1.42.4 loses a link's entry of DnsManager.Configuration on a
 // reapply after ipv6.method was changed, and then empties the link in resolved,
 // while IP4Config still has the servers. So a link without an entry that nothing
-// overrules is looked up there.
+// overrules is looked up there. Not before the device has been up for a while:
+// what is to overrule its entry may still be on its way (global-dns on 1.42.4).
 func (c *Client) Wish(ctx context.Context, iface string) (Wish, error) {
 	entries, err := c.entries(ctx)
 	if err != nil {
@@ -149,7 +150,7 @@ func (c *Client) Wish(ctx context.Context, iface string) (Wish, error) {
 }
 
 // Entry returns what DnsManager.Configuration has for the interface and no more:
-// one question, for when NetworkManager may be waiting for the one who asks.
+// one question.
 func (c *Client) Entry(ctx context.Context, iface string) (Wish, error) {
 	entries, err := c.entries(ctx)
 	return ParseWish(entries, iface), err

@@ -32,9 +32,11 @@ func hook(root fs.FS, ev nm.Event) int {
 
 	id := bootID(root, j.Log)
 	h := &dispatch.Hook{
-		Event:         ev,
-		CheckIn:       newCheckIn(root, id, j.Log),
-		Nameservers:   &dispatch.Nameservers{BootID: id, Records: stateDir, OwnAddrs: ownAddrs, Log: j.Log},
+		Event:   ev,
+		CheckIn: newCheckIn(root, id, j.Log),
+		Nameservers: &dispatch.Nameservers{
+			BootID: id, Records: stateDir, OwnAddrs: ownAddrs, Reapplied: ev.Action == nm.Reapply, Log: j.Log,
+		},
 		Connect:       connect,
 		Index:         func() (int, error) { return link.Index(root, ev.Interface) },
 		DefaultRoutes: func() []string { return link.DefaultRoutes(root) },

@@ -32,7 +32,7 @@ const Unit = "nm-azure-checkin.service"
 type Bus struct {
 	Device         func(ctx context.Context, iface string) (nm.Device, error)
 	Wish           func(ctx context.Context, iface string) (nm.Wish, error)
-	Entry          func(ctx context.Context, iface string) (nm.Wish, error) // the wish by one question only
+	Entry          func(ctx context.Context, iface string) (nm.Wish, error) // the wish, unless NetworkManager has lost it
 	LinkState      func(ctx context.Context, ifindex int) (resolv.State, error)
 	SetNameservers func(ctx context.Context, ifindex int, servers []netip.Addr) error
 	SetDomains     func(ctx context.Context, ifindex int, domains []string) error

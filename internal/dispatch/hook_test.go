@@ -37,6 +37,7 @@ type world struct {
 	resolveErr error // of every call to resolved
 	setErrs    []error
 	domainsErr error
+	lost       bool         // NetworkManager has lost its entry, not its IP4Config
 	silent     []netip.Addr // nameservers that do not answer
 	connectErr error
 	unitErr    error
@@ -90,8 +91,13 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 			defer w.mu.Unlock()
 			return w.dev, reach(ctx, w.devErr)
 		},
-		Wish:  func(ctx context.Context, _ string) (nm.Wish, error) { return w.wish, reach(ctx, w.wishErr) },
-		Entry: func(ctx context.Context, _ string) (nm.Wish, error) { return w.wish, reach(ctx, w.wishErr) },
+		Wish: func(ctx context.Context, _ string) (nm.Wish, error) { return w.wish, reach(ctx, w.wishErr) },
+		Entry: func(ctx context.Context, _ string) (nm.Wish, error) {
+			if w.lost {
+				return nm.Wish{}, nil
+			}
+			return w.wish, reach(ctx, w.wishErr)
+		},
 		LinkState: func(ctx context.Context, _ int) (resolv.State, error) {
 			return w.resolved, reach(ctx, w.resolveErr)
 		},
@@ -143,7 +149,7 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 				return wire.Outcome{Server: r.Server, Via: wire.ViaHealth, GoalState: wire.GoalState{Incarnation: "7", ContainerID: "c", InstanceID: "i"}, Attempts: 1}, nil
 			},
 		},
-		Nameservers: &dispatch.Nameservers{BootID: bootID, Records: w.records, Log: w.log, OwnAddrs: func() []netip.Addr { return addrs("10.0.0.4") }},
+		Nameservers: &dispatch.Nameservers{Reapplied: action == nm.Reapply, BootID: bootID, Records: w.records, Log: w.log, OwnAddrs: func() []netip.Addr { return addrs("10.0.0.4") }},
 		Connect: func(_, limit context.Context) (*dispatch.Bus, error) {
 			w.say("connect")
 			if err := reach(limit, w.connectErr); err != nil {
@@ -535,5 +541,22 @@ func TestProbeLinkLocal(t *testing.T) {
 	got, err := w.run(t, nm.Up, lease)
 	if want := "log nameserver-silent interface=eth0 nameserver=fe80::1%eth0 error=no answer"; err != nil || !slices.Contains(got, want) {
 		t.Errorf("got %v, %v; want %s", got, err, want)
+	}
+}
+
+// An entry that NetworkManager has lost is made up for on a reapply, and for what
+// is ours; on up there may be a reason for it to be missing.
+func TestLostEntry(t *testing.T) {
+	w := healthy()
+	w.lost = true
+	got, err := w.run(t, nm.Up, lease)
+	if err != nil || slices.Contains(got, "set nameservers 2 [168.63.129.16 10.0.0.1]") {
+		t.Errorf("up: %v, %v", got, err)
+	}
+	if got, err = w.run(t, nm.Reapply, lease); err != nil || !slices.Contains(got, "set nameservers 2 [168.63.129.16 10.0.0.1]") {
+		t.Errorf("reapply: %v, %v", got, err)
+	}
+	if got, err = w.run(t, nm.DHCP4Change, lease); err != nil || len(got) > 1 {
+		t.Errorf("later: %v, %v", got, err)
 	}
 }

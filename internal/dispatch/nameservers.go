@@ -28,7 +28,10 @@ type Nameservers struct {
 	Records boot.Dir
 	// OwnAddrs returns the machine's own addresses.
 	OwnAddrs func() []netip.Addr
-	Log      Log
+	// Reapplied says that NetworkManager has just reapplied the profile to a
+	// device that was up: it may have lost its own wish then, see nm.Client.Wish.
+	Reapplied bool
+	Log       Log
 
 	recordFailedSaid bool
 }
@@ -48,7 +51,11 @@ func (n *Nameservers) Up(ctx context.Context, bus *Bus, l Link, lease *nm.Lease,
 	if !primary && rec.State != boot.Pushed {
 		return nil, nil
 	}
-	wish, err := bus.Wish(ctx, l.Name)
+	ask := bus.Entry
+	if rec.State == boot.Pushed || n.Reapplied {
+		ask = bus.Wish
+	}
+	wish, err := ask(ctx, l.Name)
 	if err != nil {
 		return nil, err
 	}
