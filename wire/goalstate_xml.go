@@ -14,13 +14,14 @@ import (
 const rootElement = "GoalState"
 
 // What encoding/xml makes of a document can be twenty times as large as the
-// document: it keeps the attributes of a tag and all open elements, and slices
-// of structs. So all are bounded. Real goal states have six levels, some forty
-// elements, and tags of a hundred bytes.
+// document: it keeps the attributes of a tag and all open elements, slices of
+// structs, and texts up to three times. So all are bounded. Real goal states have
+// six levels, some forty elements, tags of a hundred bytes, and 4 KiB in all.
 const (
-	maxDepth    = 32
+	maxToken    = 8 << 10  // bytes of a tag, a comment, or a text between two
+	maxText     = 64 << 10 // bytes of all texts together
 	maxElements = 2_000
-	maxMarkup   = 4 << 10 // bytes from a < to the next >
+	maxDepth    = 32
 )
 
 // The elements that a check-in needs, by their path. Elements of the same name
@@ -42,11 +43,12 @@ type (
 
 // decodeGoalState returns the document's root, once its end was seen.
 func decodeGoalState(r io.Reader) (goalStateElement, error) {
-	raw := xml.NewDecoder(&markupLimiter{Reader: bufio.NewReader(r)})
+	in := &tokenReader{Reader: bufio.NewReader(r)}
+	raw := xml.NewDecoder(in)
 	raw.CharsetReader = func(charset string, _ io.Reader) (io.Reader, error) {
 		return nil, fmt.Errorf("encoding is %q, want utf-8", charset)
 	}
-	dec := xml.NewTokenDecoder(&plainTokens{Decoder: raw})
+	dec := xml.NewTokenDecoder(&plainTokens{Decoder: raw, in: in})
 	var doc goalStateElement
 	for {
 		token, err := dec.Token()
@@ -70,42 +72,39 @@ func decodeGoalState(r io.Reader) (goalStateElement, error) {
 	}
 }
 
-// markupLimiter is what the decoder reads from, byte by byte.
-type markupLimiter struct {
+// tokenReader is what the decoder reads from, byte by byte.
+type tokenReader struct {
 	*bufio.Reader
-	length int // of the markup so far; 0 outside
+	left int // bytes that the token may still have
 }
 
-func (l *markupLimiter) ReadByte() (byte, error) {
-	b, err := l.Reader.ReadByte()
-	switch {
-	case err != nil:
-		return b, err
-	case b == '>':
-		l.length = 0
-	case b == '<', l.length > 0:
-		l.length++
+func (r *tokenReader) ReadByte() (byte, error) {
+	if r.left == 0 {
+		return 0, fmt.Errorf("a tag or a text of more than %d bytes", maxToken)
 	}
-	if l.length > maxMarkup {
-		return 0, fmt.Errorf("markup of more than %d bytes", maxMarkup)
-	}
-	return b, nil
+	r.left--
+	return r.Reader.ReadByte()
 }
 
 // plainTokens refuses <!DOCTYPE ...> wherever it stands. A goal state has
 // none; a proxy's error page does, and so does a document with entities of its
 // own (encoding/xml would not expand them, but there is no reason to read on).
-// And it refuses elements that are nested too deep, or too many.
+// And it refuses elements that are nested too deep, or too many, and more text
+// than there can be.
 type plainTokens struct {
 	*xml.Decoder
-	depth, elements int
+	in                    *tokenReader
+	depth, elements, text int
 }
 
 func (d *plainTokens) Token() (xml.Token, error) {
+	d.in.left = maxToken
 	token, err := d.RawToken()
 	switch t := token.(type) {
 	case xml.Directive:
 		return nil, fmt.Errorf("document type declaration %.*q refused", maxExcerpt, "<!"+string(t)+">")
+	case xml.CharData:
+		d.text += len(t)
 	case xml.StartElement:
 		d.depth++
 		d.elements++
@@ -117,6 +116,8 @@ func (d *plainTokens) Token() (xml.Token, error) {
 		return nil, fmt.Errorf("elements nested more than %d deep", maxDepth)
 	case d.elements > maxElements:
 		return nil, fmt.Errorf("more than %d elements", maxElements)
+	case d.text > maxText:
+		return nil, fmt.Errorf("more than %d bytes of text", maxText)
 	}
 	return token, err
 }
