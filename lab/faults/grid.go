@@ -2,6 +2,7 @@ package faults
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/wiretest"
@@ -72,6 +73,10 @@ func grid() []fault {
 		{name: "body is garbage", step: wiretest.Step{Body: new("\x00\x01\xfe\xff garbage")}, cost: fast, only: atGoalState},
 		{name: "body is a proxy's page", step: wiretest.Step{Body: new(page)}, cost: fast, only: atGoalState},
 		{name: "no role instance", step: wiretest.Step{Body: new("<GoalState><Incarnation>1</Incarnation><Container><ContainerId>c</ContainerId></Container></GoalState>")}, cost: fast, only: atGoalState},
+		{name: "body of 50,000 attributes", step: wiretest.Step{Body: new("<GoalState " + strings.Repeat(`a="" `, 50_000) + "/>")}, cost: fast, only: atGoalState},
+		{name: "body nested 80,000 deep", step: wiretest.Step{Body: new("<GoalState>" + strings.Repeat("<a>", 80_000))}, cost: fast, only: atGoalState},
+		{name: "body of 20,000 containers", step: wiretest.Step{Body: new("<GoalState>" + strings.Repeat("<Container/>", 20_000) + "</GoalState>")}, cost: fast, only: atGoalState},
+		{name: "identifier of 900 KB", step: wiretest.Step{Body: new("<GoalState><Incarnation>" + strings.Repeat("1", 900<<10) + "</Incarnation></GoalState>")}, cost: fast, only: atGoalState},
 		{name: "body of 100 MB", step: wiretest.Step{BodyBytes: 100 * megabyte, Chunked: true, Body: new("<GoalState>")}, cost: fast, only: atGoalState},
 	}
 }

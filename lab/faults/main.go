@@ -1,15 +1,23 @@
 package faults
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
+	"syscall"
 )
 
-// role is what this executable is called when it plays a case.
-const role = "nm-azure-faults-case"
+// What this executable is called when it plays a case, and when it runs the program in one. The latter is a process of
+// its own to be small: what is measured as the memory of a program is at least that of the process which started it.
+const (
+	roleCase = "nm-azure-faults-case"
+	roleRun  = "nm-azure-faults-run"
+)
 
-// order is what the process that plays a case is told.
+// order is what these are told.
 type order struct {
 	Case    Case
 	Program string
@@ -18,14 +26,20 @@ type order struct {
 // Main returns at once unless this process was started by the package to play a case. Call it first thing in main or
 // TestMain.
 func Main() {
-	if os.Args[0] != role {
+	var work func(order) (Result, error)
+	switch os.Args[0] {
+	case roleCase:
+		work = order.play
+	case roleRun:
+		work = order.run
+	default:
 		return
 	}
 	var o order
 	err := json.NewDecoder(os.Stdin).Decode(&o)
 	if err == nil {
 		var r Result
-		if r, err = o.play(); err == nil {
+		if r, err = work(o); err == nil {
 			err = json.NewEncoder(os.Stdout).Encode(r)
 		}
 	}
@@ -34,4 +48,28 @@ func Main() {
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// delegate has another process of this executable do the work.
+func (o order) delegate(ctx context.Context, role string, cloneflags uintptr) (Result, error) {
+	in, err := json.Marshal(o)
+	if err != nil {
+		return Result{}, fmt.Errorf("faults: %s: %w", o.Case.Name, err)
+	}
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd.Args = []string{role}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}
+	cmd.Stdin = bytes.NewReader(in)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: cloneflags, Pdeathsig: syscall.SIGKILL}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return Result{}, fmt.Errorf("faults: %s: %w: %s", o.Case.Name, err, stderr.String())
+	}
+	var r Result
+	if err := json.Unmarshal(out, &r); err != nil {
+		return Result{}, fmt.Errorf("faults: %s: %w", o.Case.Name, err)
+	}
+	return r, nil
 }

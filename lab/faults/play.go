@@ -1,9 +1,7 @@
 package faults
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -22,7 +20,7 @@ func Build(ctx context.Context, dir string) (string, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("faults: go build: %w\n%s", err, out)
 	}
-	return program, nil
+	return program, os.Chmod(dir, 0o755) // for the cases of a user
 }
 
 // Available tells why no case can be played here.
@@ -30,7 +28,7 @@ func Available() error {
 	if os.Geteuid() != 0 {
 		return errors.New("faults: only root can make namespaces: run as root")
 	}
-	for tool, pkg := range map[string]string{"ip": "iproute2", "dbus-daemon": "dbus-daemon"} {
+	for tool, pkg := range map[string]string{"ip": "iproute2", "setpriv": "util-linux", "dbus-daemon": "dbus-daemon"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			return fmt.Errorf("faults: %s is missing: apt-get install %s", tool, pkg)
 		}
@@ -40,28 +38,7 @@ func Available() error {
 
 // Play plays one case to the program, in new namespaces.
 func Play(ctx context.Context, program string, c Case) (Result, error) {
-	in, err := json.Marshal(order{c, program})
-	if err != nil {
-		return Result{}, fmt.Errorf("faults: %s: %w", c.Name, err)
-	}
-	cmd := exec.CommandContext(ctx, "/proc/self/exe")
-	cmd.Args = []string{role}
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}
-	cmd.Stdin = bytes.NewReader(in)
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
-	}
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return Result{}, fmt.Errorf("faults: %s: %w: %s", c.Name, err, stderr.String())
-	}
-	var r Result
-	if err := json.Unmarshal(out, &r); err != nil {
-		return Result{}, fmt.Errorf("faults: %s: %w", c.Name, err)
-	}
-	return r, nil
+	return order{c, program}.delegate(ctx, roleCase, syscall.CLONE_NEWNET|syscall.CLONE_NEWNS)
 }
 
 // Outcome is a case that was played.

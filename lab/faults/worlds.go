@@ -95,6 +95,13 @@ func environments() []Case {
 		{Name: "signals ignored", Start: Start{Shell: `trap "" HUP INT TERM PIPE CHLD USR1 USR2 ALRM; exec "$@"`}, Script: fault, Want: Want{Within: 750 * ms}},
 		{Name: "no file may grow", Start: Start{Shell: `ulimit -f 0; exec "$@"`}, Script: fault, Want: Want{Within: 750 * ms, Says: "cannot keep a record"}},
 	}
+	const nobody = `exec setpriv --reuid=65534 --regid=65534 --clear-groups "$@"`
+	refused := Want{Never: true, Status: 1, Requests: []string{}, Says: "only root can do that"}
+	all = append(
+		all,
+		Case{Name: "a user's check-in", Start: Start{Shell: nobody}, Want: refused},
+		Case{Name: "hook: a user's", World: World{Option245: leased}, Start: Start{Hook: true, Shell: nobody}, Want: refused},
+	)
 	for i := range all {
 		all[i].Group = "Odd environments"
 	}
