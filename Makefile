@@ -13,6 +13,7 @@ GOFUMPT := $(GO) run mvdan.cc/gofumpt@v0.12.0
 .DEFAULT_GOAL := build
 .PHONY: build demo test unit lab lint fuzz bench faults clean deps go-version
 include packaging/rpm/rpm.mk
+-include lab/faults/faults.mk
 
 build: go-version
 	CGO_ENABLED=0 $(GO) build $(BUILD_FLAGS) -o bin/nm-azure-dispatch ./cmd/nm-azure-dispatch
