@@ -90,7 +90,8 @@ func network(w World) error {
 	case w.OtherLost:
 		vanish(other)
 	case w.Option245 != "":
-		commands = append(commands, "addr add "+other+"/32 dev lo", "route add default dev lo")
+		// Reached here, but none of the machine's addresses: those are refused.
+		commands = append(commands, "route add local "+other+"/32 dev lo", "route add default dev lo")
 	}
 	return ip(commands...)
 }

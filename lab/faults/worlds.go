@@ -48,12 +48,13 @@ func hooks() []Case {
 		{Name: "hook: a web server at option 245's address", World: World{Option245: leasedTo, Other: &web}, Want: Want{Within: 250 * ms, Via: "health"}},
 		{Name: "hook: silence at option 245's address", World: World{Option245: leasedTo, Other: &hang}, Want: Want{Within: 3 * time.Second, Via: "health"}},
 		{Name: "hook: a WireServer at option 245's other address", World: World{Option245: leasedTo, Other: &wiretest.Script{}}, Want: Want{Via: "health", Server: other}},
+		{Name: "hook: option 245 is the machine's own address", World: World{Option245: "0a:00:00:04"}, Want: Want{Via: "health", Says: "an address of this machine"}},
 		{Name: "hook: option 245 is 127.0.0.1", World: World{Option245: "7f:00:00:01"}, Want: Want{Via: "health", Says: "loopback"}},
 		{Name: "hook: option 245 is two bytes", World: World{Option245: "a8:3f"}, Want: Want{Via: "health", Says: "2 bytes"}},
 		{
 			// There is no systemd here to hand over to.
 			Name: "hook: nothing is answered, ever", World: World{Option245: leased}, Script: hang,
-			Want: Want{Never: true, Status: 1, Within: 5 * time.Second, Says: "not checked in, and given up"},
+			Want: Want{Never: true, Status: 1, Within: 5 * time.Second, Says: "gave up"},
 		},
 	}
 	for i := range all {

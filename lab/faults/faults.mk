@@ -1,0 +1,11 @@
+# What can go wrong, done to the real program: see docs/reliability.md. `make test` does what takes seconds of it.
+.PHONY: faults faults-doc
+FAULTS_TESTS := Mishaps|Messes|Killed|Storm|Veths|Timer|WireServerAway|HolderKilled|HandOver|NoUnit
+
+faults: build deps
+	$(GO) run ./lab/faults/cmd/faults
+	FAULTS=all CGO_ENABLED=0 $(GO) test -count=1 -timeout=12m -parallel=4 -run '$(FAULTS_TESTS)' ./lab
+
+# The same cases; the tables of docs/reliability.md are replaced.
+faults-doc: build deps
+	$(GO) run ./lab/faults/cmd/faults -write docs/reliability.md
