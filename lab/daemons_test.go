@@ -82,6 +82,7 @@ func mishapsOf(d lab.Daemon, without, gone mishap, mend func(*testing.T, *lab.La
 }
 
 func TestMishaps(t *testing.T) {
+	t.Parallel()
 	blind := mishap{source: "constant", fails: true} // there is no lease to be read
 	noDNS := mishap{source: "option-245", fails: true}
 	quiet1 := mishap{source: "option-245"} // a machine without resolved is in order
@@ -191,6 +192,7 @@ func (m mishap) happen(t *testing.T, l *lab.Lab, n int) {
 
 // nm-dispatcher is stopped, or ends, while the hook runs that it has started: the hook goes on.
 func TestDispatcherMishaps(t *testing.T) {
+	t.Parallel()
 	for _, sig := range []string{"STOP", "KILL"} {
 		t.Run(sig, func(t *testing.T) {
 			t.Parallel()

@@ -82,6 +82,7 @@ var messes = []mess{
 }
 
 func TestMesses(t *testing.T) {
+	t.Parallel()
 	onSomeSuites(t, func(t *testing.T, suite string) {
 		l := startProduct(t, suite, quiet())
 		up(t, l, "eth0")
@@ -141,6 +142,7 @@ func said(entries []entry, kind, text string) bool {
 
 // A run is killed at any moment; the next event does what is left to do.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	const kills = 50
 	onSomeSuites(t, func(t *testing.T, suite string) {
 		l := startProduct(t, suite, quiet())

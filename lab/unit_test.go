@@ -74,6 +74,7 @@ func labBoot(t *testing.T, l *lab.Lab) string {
 
 // No event reaches the hook: the timer is the backstop.
 func TestTimer(t *testing.T) {
+	t.Parallel()
 	static := quiet()
 	profile("ipv4.method=manual", "ipv4.address1=10.77.0.9/24,10.77.0.1", "ipv4.dns=10.77.0.1")(&static)
 	for name, c := range map[string]lab.Config{
@@ -97,6 +98,7 @@ func TestTimer(t *testing.T) {
 
 // The WireServer is away when the machine boots, for longer than the hook may take.
 func TestWireServerAway(t *testing.T) {
+	t.Parallel()
 	onSomeSuites(t, func(t *testing.T, suite string) {
 		c := withUnits(quiet())
 		c.Daemons = map[lab.Daemon]lab.State{lab.NetworkManager: lab.Stopped}
@@ -121,6 +123,7 @@ func TestWireServerAway(t *testing.T) {
 // Whoever holds the lock of the check-in is killed: the unit, which systemd starts again, or the hook, whose place the
 // unit takes that has waited for it.
 func TestHolderKilled(t *testing.T) {
+	t.Parallel()
 	for name, first := range map[string]func(*testing.T, *lab.Lab){
 		"the unit": func(t *testing.T, l *lab.Lab) {
 			up(t, l, "eth0")
