@@ -1,7 +1,9 @@
 package boottest_test
 
 import (
+	"context"
 	"flag"
+	"fmt"
 	"os"
 	"strconv"
 	"testing"
@@ -13,6 +15,7 @@ import (
 var (
 	rpm   = flag.String("rpm", "", "the package to test; none: skip the tests")
 	older = flag.String("older", "", "a package of an older version")
+	suite = flag.String("suite", "bookworm", "Debian's release: systemd 252 as in RHEL 9, or trixie with 257")
 	qemu  = flag.Bool("qemu", false, "boot virtual machines, not containers")
 )
 
@@ -25,6 +28,12 @@ const azureTag = "7783-7084-3265-9085-8269-3286-77"
 func TestMain(m *testing.M) {
 	boottest.Main()
 	flag.Parse()
+	if *rpm != "" {
+		if err := boottest.Prepare(context.Background(), boottest.Config{Suite: *suite, QEMU: *qemu}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	os.Exit(m.Run())
 }
 
@@ -41,7 +50,7 @@ func boot(t *testing.T, c boottest.Config) guest {
 		t.Skip("needs a package: make boot-test")
 	}
 	t.Parallel()
-	c.QEMU = *qemu
+	c.Suite, c.QEMU = *suite, *qemu
 	if c.RPMs == nil {
 		c.RPMs = []string{*rpm}
 	}

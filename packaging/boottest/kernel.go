@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// kernelPackage depends on Debian's newest kernel for virtual machines. ext4, packet sockets and DMI are built in.
+// kernelPackage depends on this host's release's newest kernel for virtual machines. ext4, packet sockets and DMI are built in.
 const kernelPackage = "linux-image-cloud-amd64"
 
 // modules are those that the guest needs, each behind those that it needs itself.
@@ -23,7 +23,7 @@ var modules = []string{
 
 // kernel gives a directory with the kernel "vmlinuz" and its modules, and makes it if it is not there.
 func kernel(ctx context.Context) (string, error) {
-	path := filepath.Join(cacheDir, "kernel-"+Suite)
+	path := filepath.Join(cacheDir, "kernel")
 	return path, once(path, func(unfinished string) error {
 		if err := os.MkdirAll(filepath.Join(unfinished, "modules"), 0o755); err != nil {
 			return err
@@ -32,7 +32,8 @@ func kernel(ctx context.Context) (string, error) {
 		const download = `set -e; cd "$1"
 package=$(apt-cache depends "$2" | sed -n 's/^ *Depends: \(linux-image-.*\)/\1/p' | head -n 1)
 apt-get -q -o APT::Sandbox::User=root download "$package"
-dpkg-deb --fsys-tarfile linux-image-*.deb | tar -x ./boot ./lib/modules && rm linux-image-*.deb`
+dpkg-deb --fsys-tarfile linux-image-*.deb | tar -x ./boot ./lib/modules && rm linux-image-*.deb
+find lib -name '*.ko.xz' -exec xz -d {} +`
 		if out, err := exec.CommandContext(ctx, "sh", "-c", download, "sh", unfinished, kernelPackage).CombinedOutput(); err != nil {
 			return fmt.Errorf("kernel: %w\n%s", err, out)
 		}

@@ -15,6 +15,7 @@ import (
 
 // Config says what is particular about a machine.
 type Config struct {
+	Suite    string // Debian's release, "bookworm" or "trixie"
 	QEMU     bool
 	Cmdline  string   // arguments of the kernel
 	AssetTag string   // DMI chassis asset tag; empty: none
@@ -44,9 +45,18 @@ const (
 // bootLimit is for a virtual machine without hardware virtualization while the host is busy.
 const bootLimit = 4 * time.Minute
 
+// Prepare makes what machines are booted from, if it is not there yet: New does too, but each time anew if it fails.
+func Prepare(ctx context.Context, c Config) error {
+	_, err := tree(ctx, c.Suite)
+	if err == nil && c.QEMU {
+		_, err = kernel(ctx)
+	}
+	return err
+}
+
 // New boots a machine.
 func New(ctx context.Context, c Config) (*Machine, error) {
-	lower, err := tree(ctx)
+	lower, err := tree(ctx, c.Suite)
 	if err != nil {
 		return nil, err
 	}
@@ -121,9 +131,7 @@ func (m *Machine) Run(ctx context.Context, script string) (string, error) {
 
 // Reboot boots the guest again.
 func (m *Machine) Reboot(ctx context.Context) error {
-	if _, err := m.Run(ctx, "systemctl --no-block reboot"); err != nil {
-		return err
-	}
+	_, _ = m.Run(ctx, "systemctl --no-block reboot") // the agent may be ended before it has answered
 	return m.waitBooted(ctx)
 }
 

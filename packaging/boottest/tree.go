@@ -15,9 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Suite is the Debian release. Its systemd is 252, as RHEL 9's, and its NetworkManager 1.42.
-const Suite = "bookworm"
-
 const (
 	cacheDir     = "/var/cache/nm-azure-dispatch/boottest"
 	treePackages = "systemd,systemd-sysv,udev,dbus,network-manager,systemd-resolved,libnss-resolve,iproute2,rpm"
@@ -57,13 +54,15 @@ var treeLinks = map[string]string{
 }
 
 // tree gives the root file system, and makes it if there is none by today's recipe.
-func tree(ctx context.Context) (string, error) {
+func tree(ctx context.Context, suite string) (string, error) {
 	recipe := sha256.Sum256(fmt.Append(nil, treeOptions, treeFiles, treeLinks))
-	path := filepath.Join(cacheDir, fmt.Sprintf("%s-%x", Suite, recipe[:5]))
+	path := filepath.Join(cacheDir, fmt.Sprintf("%s-%x", suite, recipe[:5]))
 	return path, once(path, func(unfinished string) error {
-		args := append(append([]string{}, treeOptions...), Suite, unfinished)
-		cmd := exec.CommandContext(ctx, "mmdebstrap", args...)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // then it cleans up
+		// In namespaces that end with it: it mounts the host's /dev in the tree, which may have to be removed, and does
+		// not end its children when it is killed.
+		args := append([]string{"--pid", "--fork", "--kill-child", "--mount-proc", "mmdebstrap"}, treeOptions...)
+		cmd := exec.CommandContext(ctx, "unshare", append(args, suite, unfinished)...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("mmdebstrap: %w\n%s", err, out)
 		}
@@ -94,8 +93,10 @@ func furnish(root string) error {
 			return err
 		}
 	}
-	err := os.Remove(filepath.Join(root, "etc/NetworkManager/dispatcher.d/01-ifupdown"))
-	return errors.Join(err, os.RemoveAll(filepath.Join(root, "var/lib/dbus/machine-id")))
+	return errors.Join(
+		os.RemoveAll(filepath.Join(root, "etc/NetworkManager/dispatcher.d/01-ifupdown")),
+		os.RemoveAll(filepath.Join(root, "var/lib/dbus/machine-id")),
+	)
 }
 
 // once makes what is to be at the path, unless it is there; others who want the same wait for it.
