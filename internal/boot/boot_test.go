@@ -365,12 +365,22 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{"boot_id":"` + thisBoot + `","state":"ready"}`))
 	f.Add([]byte(`{"boot_id":"` + lastBoot + `","state":"ready"}`))
 	f.Add([]byte(`{"boot_id":`))
+	f.Add([]byte(`{"boot_id":"` + thisBoot + `","interface":"eth0","state":"pushed","nameservers":["10.0.0.1","::1"],"domains":["a"]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		d := newDir(t)
-		must(t, os.Mkdir(string(d), 0o755))
-		must(t, os.WriteFile(filepath.Join(string(d), "check-in.json"), b, 0o644))
+		must(t, os.MkdirAll(filepath.Join(string(d), "links"), 0o755))
+		for _, name := range []string{"check-in.json", "links/2.json"} {
+			must(t, os.WriteFile(filepath.Join(string(d), name), b, 0o644))
+		}
 		if rec, err := d.CheckIn(thisBoot); err == nil && rec.BootID != thisBoot {
 			t.Errorf("record %+v", rec)
+		}
+		rec, err := d.Link(2, thisBoot, "eth0")
+		if err == nil && (rec.BootID != thisBoot || rec.Interface != "eth0") {
+			t.Errorf("link's record %+v", rec)
+		}
+		if n, ok := d.FindLink(thisBoot, "eth0"); ok != (err == nil) || ok && n != 2 {
+			t.Errorf("found link %d, %v; reading it: %v", n, ok, err)
 		}
 		if err := d.WriteCheckIn(boot.CheckIn{BootID: thisBoot, State: boot.Ready}); err != nil {
 			t.Error(err)
