@@ -91,6 +91,19 @@ func TestWireServerAway(t *testing.T) {
 	g.want("journalctl -b -q -o cat -t nm-azure-dispatch MESSAGE_ID=d99042b6c809471a99e2e9c4b3171cd8 | wc -l", "1")
 }
 
+// TestKilled kills the unit's process, which holds the lock, in the middle of its attempts: systemd starts it again.
+func TestKilled(t *testing.T) {
+	g := boot(t, boottest.Config{Cmdline: onAzure})
+	g.wantReports(1, 10*time.Second)
+	g.wireServer(false)
+	g.reboot()
+	g.waitActive("nm-azure-checkin.service")
+	g.run("systemctl kill --signal=KILL nm-azure-checkin.service")
+	g.wireServer(true)
+	g.wantReports(2, 45*time.Second)
+	g.wantHealthy()
+}
+
 // TestRunFull lets the unit start and check in when nothing can be written to /run.
 func TestRunFull(t *testing.T) {
 	g := boot(t, boottest.Config{Cmdline: onAzure})
