@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 )
 
-// kernelPackage depends on this host's release's newest kernel for virtual machines. ext4, packet sockets and DMI are built in.
-const kernelPackage = "linux-image-cloud-amd64"
+// The kernel is Debian 12's for virtual machines, whatever the guest is. ext4, packet sockets and DMI are built in.
+const kernelPackage, kernelSuite = "linux-image-cloud-amd64", "bookworm"
 
 // modules are those that the guest needs, each behind those that it needs itself.
 var modules = []string{
@@ -25,24 +24,19 @@ var modules = []string{
 func kernel(ctx context.Context) (string, error) {
 	path := filepath.Join(cacheDir, "kernel")
 	return path, once(path, func(unfinished string) error {
+		all := filepath.Join(unfinished, "tree")
 		if err := os.MkdirAll(filepath.Join(unfinished, "modules"), 0o755); err != nil {
 			return err
 		}
-		// apt's sandbox user could not write here as the owner of the file; as root it only warns.
-		const download = `set -e; cd "$1"
-package=$(apt-cache depends "$2" | sed -n 's/^ *Depends: \(linux-image-.*\)/\1/p' | head -n 1)
-apt-get -q -o APT::Sandbox::User=root download "$package"
-dpkg-deb --fsys-tarfile linux-image-*.deb | tar -x ./boot ./lib/modules && rm linux-image-*.deb
-find lib -name '*.ko.xz' -exec xz -d {} +`
-		if out, err := exec.CommandContext(ctx, "sh", "-c", download, "sh", unfinished, kernelPackage).CombinedOutput(); err != nil {
-			return fmt.Errorf("kernel: %w\n%s", err, out)
+		if err := mmdebstrap(ctx, "--variant=extract", "--include="+kernelPackage, kernelSuite, all); err != nil {
+			return err
 		}
 		moves := map[string]string{"boot/vmlinuz-*": "vmlinuz"}
 		for i, m := range modules {
 			moves["lib/modules/*/kernel/"+m+".ko"] = fmt.Sprintf("modules/%02d.ko", i)
 		}
 		for from, to := range moves {
-			found, err := filepath.Glob(filepath.Join(unfinished, from))
+			found, err := filepath.Glob(filepath.Join(all, from))
 			if err != nil || len(found) != 1 {
 				return fmt.Errorf("kernel: %d files are %s: %w", len(found), from, errors.Join(err, fs.ErrNotExist))
 			}
@@ -50,7 +44,7 @@ find lib -name '*.ko.xz' -exec xz -d {} +`
 				return err
 			}
 		}
-		return errors.Join(os.RemoveAll(filepath.Join(unfinished, "boot")), os.RemoveAll(filepath.Join(unfinished, "lib")))
+		return os.RemoveAll(all)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -21,7 +22,7 @@ const (
 )
 
 var treeOptions = []string{
-	"--mode=root", "--variant=minbase", "--format=directory", "--quiet",
+	"--variant=minbase", "--format=directory",
 	"--aptopt=Acquire::Languages \"none\"", "--aptopt=APT::Install-Recommends \"false\"",
 	"--dpkgopt=force-unsafe-io", "--dpkgopt=path-exclude=/usr/share/doc/*",
 	"--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
@@ -58,16 +59,23 @@ func tree(ctx context.Context, suite string) (string, error) {
 	recipe := sha256.Sum256(fmt.Append(nil, treeOptions, treeFiles, treeLinks))
 	path := filepath.Join(cacheDir, fmt.Sprintf("%s-%x", suite, recipe[:5]))
 	return path, once(path, func(unfinished string) error {
-		// In namespaces that end with it: it mounts the host's /dev in the tree, which may have to be removed, and does
-		// not end its children when it is killed.
-		args := append([]string{"--pid", "--fork", "--kill-child", "--mount-proc", "mmdebstrap"}, treeOptions...)
-		cmd := exec.CommandContext(ctx, "unshare", append(args, suite, unfinished)...)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("mmdebstrap: %w\n%s", err, out)
+		if err := mmdebstrap(ctx, append(slices.Clone(treeOptions), suite, unfinished)...); err != nil {
+			return err
 		}
 		return furnish(unfinished)
 	})
+}
+
+// mmdebstrap runs in namespaces that end with it: it mounts the host's /dev in the tree, which may have to be removed, and
+// does not end its children when it is killed.
+func mmdebstrap(ctx context.Context, args ...string) error {
+	args = append([]string{"--pid", "--fork", "--kill-child", "--mount-proc", "mmdebstrap", "--mode=root", "--quiet"}, args...)
+	cmd := exec.CommandContext(ctx, "unshare", args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("mmdebstrap: %w\n%s", err, out)
+	}
+	return nil
 }
 
 func furnish(root string) error {
