@@ -20,8 +20,8 @@ func networks() []Case {
 		{Name: "refused for 2 minutes", World: World{Refused: 2 * time.Minute}, Want: Want{Within: 2*time.Minute + retry}},
 		{Name: "no route for 2 minutes", World: World{NoRoute: 2 * time.Minute}, Want: Want{Within: 2*time.Minute + retry}},
 		{Name: "packets lost for 2 minutes", World: World{Lost: 2 * time.Minute}, Want: Want{Within: 2*time.Minute + 2*time.Second + retry}},
-		{Name: "503 for 6 minutes", World: World{Bad: 6 * time.Minute}, Start: Start{Timeout: 10 * time.Minute}, Want: Want{Within: 6*time.Minute + 5*retry}},
-		{Name: "refused for 6 minutes", World: World{Refused: 6 * time.Minute}, Start: Start{Timeout: 10 * time.Minute}, Want: Want{Within: 6*time.Minute + 5*retry}},
+		{Name: "503 for 5 minutes", World: World{Bad: 5 * time.Minute}, Start: Start{Timeout: 10 * time.Minute}, Want: Want{Within: 5*time.Minute + 5*retry}},
+		{Name: "refused for 5 minutes", World: World{Refused: 5 * time.Minute}, Start: Start{Timeout: 10 * time.Minute}, Want: Want{Within: 5*time.Minute + 5*retry}},
 	}
 	for i := range all {
 		all[i].Group = "The network, and servers that come up late"
