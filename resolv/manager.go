@@ -22,7 +22,8 @@ const (
 	familyIPv6      = 10 // AF_INET6
 	maxLinkServers  = 256
 	maxLinkDomains  = 256 // both: more is refused by resolved with E2BIG
-	defaultCallFlag = 0   // resolved is started by the bus if it is enabled and not running
+	errNoReply      = "org.freedesktop.DBus.Error.NoReply"
+	defaultCallFlag = 0 // resolved is started by the bus if it is enabled and not running
 )
 
 // Manager talks to systemd-resolved over one bus connection. Every method
@@ -90,9 +91,17 @@ func (m *Manager) SetDomains(ctx context.Context, ifindex int, names []string) e
 	return wrap(ctx, "set domains", ifindex, err)
 }
 
-// FlushCaches makes resolved forget negative answers from before a change.
+// FlushCaches makes resolved forget negative answers from before a change. The
+// error is ErrNotRunning also if resolved ends before it answers.
 func (m *Manager) FlushCaches(ctx context.Context) error {
-	if err := m.obj.CallWithContext(ctx, flushCaches, defaultCallFlag).Err; err != nil {
+	err := m.obj.CallWithContext(ctx, flushCaches, defaultCallFlag).Err
+	if e, ok := errors.AsType[dbus.Error](err); ok && (e.Name == errNoReply || sentinel(e.Name) == ErrNotRunning) {
+		return fmt.Errorf("resolv: flush caches: %w (%s)", ErrNotRunning, e.Name)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("resolv: flush caches: %w", err)
 	}
 	return nil

@@ -37,6 +37,7 @@ type world struct {
 	resolveErr error // of every call to resolved
 	setErrs    []error
 	domainsErr error
+	flushErr   error
 	lost       bool         // NetworkManager has lost its entry, not its IP4Config
 	silent     []netip.Addr // nameservers that do not answer
 	connectErr error
@@ -128,7 +129,7 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 			}
 			return nil
 		},
-		FlushCaches: func(context.Context) error { w.say("flush"); return nil },
+		FlushCaches: func(context.Context) error { w.say("flush"); return w.flushErr },
 		Probe: func(_ context.Context, a netip.Addr) (resolv.Answer, error) {
 			if slices.Contains(w.silent, a) {
 				return resolv.Answer{}, errors.New("no answer")
@@ -558,5 +559,20 @@ func TestLostEntry(t *testing.T) {
 	}
 	if got, err = w.run(t, nm.DHCP4Change, lease); err != nil || len(got) > 1 {
 		t.Errorf("later: %v, %v", got, err)
+	}
+}
+
+// resolved is started anew right after the push: it has kept the servers, and no
+// caches.
+func TestFlush(t *testing.T) {
+	w := healthy()
+	w.flushErr = resolv.ErrNotRunning
+	if _, err := w.run(t, nm.Up, lease); err != nil {
+		t.Errorf("resolved gone: %v", err)
+	}
+	w = healthy()
+	w.flushErr = errors.New("refused")
+	if _, err := w.run(t, nm.Up, lease); err == nil || err.Error() != "nameservers of eth0: refused" {
+		t.Errorf("refused: %v", err)
 	}
 }

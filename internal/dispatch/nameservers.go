@@ -153,7 +153,7 @@ func (n *Nameservers) push(ctx context.Context, bus *Bus, l Link, v linkView) er
 		rec.Domains = v.rec.Domains // refused: they are not ours
 		n.record(l, rec)
 	}
-	err = errors.Join(err, bus.FlushCaches(ctx))
+	err = errors.Join(err, flush(ctx, bus))
 	n.Log(journal.NameserversPushed, slog.String("interface", l.Name),
 		slog.String("nameservers", join(servers)), slog.String("domains", strings.Join(rec.Domains, " ")))
 	return err
@@ -172,11 +172,20 @@ func (n *Nameservers) undo(ctx context.Context, bus *Bus, l Link, v linkView, re
 	if len(v.rec.Domains) > 0 && v.have.HoldsDomains(v.rec.Domains) {
 		err = bus.SetDomains(ctx, l.Index, nil)
 	}
-	err = errors.Join(err, bus.FlushCaches(ctx))
+	err = errors.Join(err, flush(ctx, bus))
 	n.record(l, boot.Link{State: boot.None})
 	n.Log(journal.NameserversUndone, slog.String("interface", l.Name),
 		slog.String("nameservers", join(v.rec.Nameservers)), slog.String("reason", reason))
 	return err
+}
+
+// flush makes resolved forget what it knew before. One that was ended or started
+// anew since the change has nothing to forget.
+func flush(ctx context.Context, bus *Bus) error {
+	if err := bus.FlushCaches(ctx); !errors.Is(err, resolv.ErrNotRunning) {
+		return err
+	}
+	return nil
 }
 
 // Probe asks each nameserver and names those that do not answer. It needs no
