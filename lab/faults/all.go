@@ -14,13 +14,22 @@ func All() []Case {
 	return all
 }
 
-// Quick are the cases that take seconds.
+// busy is what a machine that does a dozen other things may add to a time, beyond slack.
+const busy = 10 * time.Second
+
+// Quick are the cases that take seconds, with times that fail for what hangs and not for a busy machine: the figures are
+// those of All.
 func Quick() []Case {
 	var quick []Case
 	for _, c := range All() {
-		if c.Want.Within < 16*time.Second {
-			quick = append(quick, c)
+		if c.Want.Within >= 16*time.Second {
+			continue
 		}
+		c.Want.Within += busy
+		if c.Peer != noPeer {
+			c.Peer.Took += busy
+		}
+		quick = append(quick, c)
 	}
 	return quick
 }
