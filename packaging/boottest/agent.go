@@ -20,7 +20,7 @@ const (
 	agentPort   = "/dev/virtio-ports/boottest"
 )
 
-// call is a script for the agent, or its answer.
+// call is a script for the agent, or its answer. Without a script it only asks if the agent is listening.
 type call struct {
 	ID     int64
 	Script string
@@ -28,27 +28,64 @@ type call struct {
 	Status int
 }
 
-// ask has the agent at a socket run a script. The connection is made anew for each: it does not outlive a boot.
+// ask has the agent at a socket run a script. The connection is made anew for each: it does not outlive a boot. What is
+// sent to a serial port before the agent has opened it is lost, and a script cannot be sent twice; so a call without one
+// goes first, as often as need be.
 func ask(ctx context.Context, socket, script string) (string, int, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err != nil {
 		return "", 0, err
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	c := call{ID: time.Now().UnixNano(), Script: script}
-	if err := json.NewEncoder(conn).Encode(c); err != nil {
+	answers := make(chan call, 16)
+	go func() {
+		defer close(answers)
+		lines := bufio.NewReader(conn)
+		for {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				return
+			}
+			var answer call
+			if json.Unmarshal(line, &answer) != nil {
+				continue // the rest of an answer that nobody waited for
+			}
+			select {
+			case answers <- answer:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	id := time.Now().UnixNano()
+	requests := json.NewEncoder(conn)
+	again := time.NewTicker(300 * time.Millisecond)
+	defer again.Stop()
+	listening := false
+	if err := requests.Encode(call{ID: -id}); err != nil {
 		return "", 0, err
 	}
-	answers := bufio.NewReader(conn)
 	for {
-		line, err := answers.ReadBytes('\n')
-		if err != nil {
-			return "", 0, errors.Join(err, ctx.Err())
+		select {
+		case <-ctx.Done():
+			return "", 0, ctx.Err()
+		case answer, ok := <-answers:
+			switch {
+			case !ok:
+				return "", 0, io.ErrUnexpectedEOF
+			case answer.ID == id:
+				return answer.Output, answer.Status, nil
+			case answer.ID == -id && !listening:
+				listening = true
+				err = requests.Encode(call{ID: id, Script: script})
+			}
+		case <-again.C:
+			if !listening {
+				err = requests.Encode(call{ID: -id})
+			}
 		}
-		var answer call
-		if json.Unmarshal(line, &answer) == nil && answer.ID == c.ID { // else of a call that nobody waits for any more
-			return answer.Output, answer.Status, nil
+		if err != nil {
+			return "", 0, err
 		}
 	}
 }
@@ -104,15 +141,22 @@ func answer(conn io.ReadWriter) error {
 		if json.Unmarshal(line, &c) != nil {
 			continue // the rest of a call that was cut off
 		}
-		cmd := exec.Command("bash", "-c", c.Script)
-		cmd.Env = append(os.Environ(), "HOME=/root", "LC_ALL=C", "SYSTEMD_PAGER=", "SYSTEMD_COLORS=0")
-		out, err := cmd.CombinedOutput()
-		c.Script, c.Output, c.Status = "", string(out), cmd.ProcessState.ExitCode()
-		if err != nil && c.Status <= 0 {
-			c.Output, c.Status = c.Output+err.Error(), -1
+		if c.Script != "" {
+			c = execute(c)
 		}
 		if err := json.NewEncoder(conn).Encode(c); err != nil {
 			return err
 		}
 	}
+}
+
+func execute(c call) call {
+	cmd := exec.Command("bash", "-c", c.Script)
+	cmd.Env = append(os.Environ(), "HOME=/root", "LC_ALL=C", "SYSTEMD_PAGER=", "SYSTEMD_COLORS=0")
+	out, err := cmd.CombinedOutput()
+	done := call{ID: c.ID, Output: string(out), Status: cmd.ProcessState.ExitCode()}
+	if err != nil && done.Status <= 0 {
+		done.Output, done.Status = done.Output+err.Error(), -1
+	}
+	return done
 }
