@@ -144,8 +144,11 @@ func (h *Hook) checkIn(ctx context.Context, bus *Bus, dev nm.Device, leaseErr er
 	attrs := []slog.Attr{
 		slog.String("wireserver", rec.WireServer), slog.Int("attempts", rec.Attempts), slog.String("last_error", rec.LastError),
 	}
-	unitErr := errors.New("there is no connection to the bus")
-	if bus != nil {
+	var unitErr error
+	if bus == nil { // it did not answer at first, seconds ago
+		bus, unitErr = h.Connect(ctx, ctx)
+	}
+	if unitErr == nil {
 		unitErr = bus.StartUnit(ctx, Unit)
 	}
 	if unitErr == nil {

@@ -41,6 +41,7 @@ type world struct {
 	lost       bool         // NetworkManager has lost its entry, not its IP4Config
 	silent     []netip.Addr // nameservers that do not answer
 	connectErr error
+	busBack    bool // connectErr goes away after the first time
 	unitErr    error
 	indexErr   error
 	route      bool
@@ -154,6 +155,9 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 		Connect: func(_, limit context.Context) (*dispatch.Bus, error) {
 			w.say("connect")
 			if err := reach(limit, w.connectErr); err != nil {
+				if w.busBack {
+					w.connectErr = nil
+				}
 				return nil, err
 			}
 			return bus, nil
@@ -369,6 +373,17 @@ func TestOneJobDoesNotSpoilTheOther(t *testing.T) {
 			want: sorted(pushed, failedAttempt, reported,
 				"log given-up wireserver=100.64.0.7 attempts=1 last_error=refused hand_over_error=no such unit", "start nm-azure-checkin.service"),
 			err: "check-in: the hook's time is up; hand-over: no such unit",
+		},
+		{
+			name: "the bus hangs at first, WireServer away", change: func(w *world) { w.connectErr, w.busBack, w.report = errHang, true, never },
+			limit: 5 * time.Second, want: []string{
+				"connect", "connect", "log attempt-failed wireserver=168.63.129.16 via=health attempts=1 last_error=refused",
+				"log handed-over wireserver=168.63.129.16 attempts=1 last_error=refused",
+				"log nameservers-failed interface=eth0 error=no answer within 2s",
+				"log option-245-unusable interface=eth0 reason=the lease cannot be read: no answer within 2s wireserver=168.63.129.16",
+				"report to 168.63.129.16, fallback invalid IP", "start nm-azure-checkin.service",
+			},
+			err: "nameservers of eth0: no answer within 2s",
 		},
 		{name: "resolved hangs", change: func(w *world) { w.resolveErr = errHang }, limit: 2 * time.Second, want: []string{
 			"connect", logCheckedIn, "log nameservers-failed interface=eth0 error=systemd-resolved: no answer within 2s", reported,

@@ -45,12 +45,23 @@ func Connect(ctx, limit context.Context) (*dbus.Conn, error) {
 }
 
 // StartUnit asks systemd to start a unit and returns when the job is queued; it
-// does not wait for the unit.
+// does not wait for the unit. Nor does it wait longer than ctx for a systemd that
+// is busy: that has the request, and whoever leaves the bus does not take it back.
 func StartUnit(ctx context.Context, conn *dbus.Conn, unit string) error {
-	var job dbus.ObjectPath
-	call := conn.Object(systemdName, systemdPath).CallWithContext(ctx, startUnit, 0, unit, replaceJob)
-	if err := call.Store(&job); err != nil {
-		return fmt.Errorf("start %s: %w", unit, err)
+	if ctx.Err() != nil {
+		return fmt.Errorf("start %s: %w", unit, context.Cause(ctx))
+	}
+	done := make(chan *dbus.Call, 1)
+	call := conn.Object(systemdName, systemdPath).GoWithContext(ctx, startUnit, 0, done, unit, replaceJob)
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		return nil // with it, the connection may be closed too
+	}
+	if call.Err != nil {
+		return fmt.Errorf("start %s: %w", unit, call.Err)
 	}
 	return nil
 }

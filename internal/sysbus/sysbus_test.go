@@ -62,6 +62,9 @@ func TestSilentBus(t *testing.T) {
 type systemd struct{}
 
 func (systemd) StartUnit(unit, mode string) (dbus.ObjectPath, *dbus.Error) {
+	if unit == "busy.service" {
+		<-make(chan int)
+	}
 	if unit != "known.service" || mode != "replace" {
 		return "", dbus.NewError("org.freedesktop.systemd1.NoSuchUnit", []any{"Unit " + unit + " not found."})
 	}
@@ -87,5 +90,29 @@ func TestStartUnit(t *testing.T) {
 	}
 	if err := sysbus.StartUnit(t.Context(), conn, "other.service"); err == nil || err.Error() != "start other.service: Unit other.service not found." {
 		t.Errorf("unknown unit: %v", err)
+	}
+}
+
+// A systemd that is too busy to answer has the request all the same.
+func TestStartUnitBusy(t *testing.T) {
+	bus := bustest.New(t)
+	conn, far := bus.Connect(t), bus.Connect(t)
+	if err := far.Export(systemd{}, "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := far.RequestName("org.freedesktop.systemd1", 0); err != nil {
+		t.Fatal(err)
+	}
+	calls := bus.Monitor(t, far)
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 200*time.Millisecond, errors.New("out of time"))
+	defer cancel()
+	if err := sysbus.StartUnit(ctx, conn, "busy.service"); err != nil {
+		t.Error(err)
+	}
+	if got := calls(); len(got) != 1 || got[0] != "org.freedesktop.systemd1.Manager.StartUnit" {
+		t.Errorf("calls %v", got)
+	}
+	if err := sysbus.StartUnit(ctx, conn, "known.service"); err == nil || err.Error() != "start known.service: out of time" {
+		t.Errorf("out of time before: %v", err)
 	}
 }
