@@ -2,32 +2,39 @@ package wire
 
 import (
 	"errors"
+	"fmt"
 	"io"
 )
 
-const (
-	// maxBody bounds a goal state, in bytes. Real ones have under 4 KiB.
-	maxBody = 1 << 20
-	// usualBody is room for every goal state that was seen, in bytes.
-	usualBody = 16 << 10
-)
+// maxBody bounds a goal state, in bytes. Real ones have under 4 KiB.
+const maxBody = 1 << 20
 
-// readBody reads to the end, or a byte more than maxBody. The buffer grows in one step: the steps of io.ReadAll leave
-// several times as much behind, and this is to run beside others on the smallest machines.
-func readBody(r io.Reader) ([]byte, error) {
-	body := make([]byte, 0, usualBody)
-	for len(body) <= maxBody {
-		if len(body) == cap(body) {
-			body = append(make([]byte, 0, maxBody+1), body...)
-		}
-		n, err := r.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
-		if errors.Is(err, io.EOF) {
-			return body, nil
-		}
-		if err != nil {
-			return nil, err
-		}
+// readBody has an answer's body read, and reads what is left of it if that went
+// well, so that the connection can be used again. It keeps nothing of it: this
+// is to run beside others on the smallest machines, whatever it is sent. It
+// returns the error of read, and the body's own: one of the connection, or too
+// much of it.
+func readBody(r io.Reader, read func(io.Reader) error) (readErr, err error) {
+	body := &bodyReader{LimitedReader: io.LimitedReader{R: r, N: maxBody + 1}}
+	if readErr = read(body); readErr == nil {
+		_, _ = io.Copy(io.Discard, body) // body remembers the error
 	}
-	return body, nil
+	if body.err == nil && body.N <= 0 {
+		body.err = fmt.Errorf("more than the limit of %d bytes", maxBody)
+	}
+	return readErr, body.err
+}
+
+// bodyReader remembers why a body could not be read to its end.
+type bodyReader struct {
+	io.LimitedReader
+	err error
+}
+
+func (b *bodyReader) Read(p []byte) (int, error) {
+	n, err := b.LimitedReader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.err = err
+	}
+	return n, err
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -86,46 +87,47 @@ func (s *session) close() {
 }
 
 // goalState asks what the WireServer wants of this machine.
-func (s *session) goalState(ctx context.Context) (GoalState, error) {
-	body, err := s.do(ctx, http.MethodGet, pathGoalState, nil, http.Header{
+func (s *session) goalState(ctx context.Context) (gs GoalState, err error) {
+	err = s.do(ctx, http.MethodGet, pathGoalState, nil, http.Header{
 		headerVersion: {version},
 		headerAgent:   {agent},
+	}, func(body io.Reader) (err error) {
+		gs, err = ParseGoalState(body)
+		return err
 	})
 	if err != nil {
 		return GoalState{}, err
 	}
-	return ParseGoalState(bytes.NewReader(body))
+	return gs, nil
 }
 
 // health reports h for the goal state that was just read.
 func (s *session) health(ctx context.Context, h Health, gs GoalState) error {
-	_, err := s.do(ctx, http.MethodPost, pathHealth, h.XML(gs), http.Header{
+	return s.do(ctx, http.MethodPost, pathHealth, h.XML(gs), http.Header{
 		headerVersion:  {version},
 		headerAgent:    {agent},
 		"Content-Type": {"text/xml; charset=utf-8"},
-	})
-	return err
+	}, nil)
 }
 
 // provisioning reports h the short way.
 func (s *session) provisioning(ctx context.Context, h Health) error {
-	_, err := s.do(ctx, http.MethodPost, pathProvisioning, h.JSON(), http.Header{
+	return s.do(ctx, http.MethodPost, pathProvisioning, h.JSON(), http.Header{
 		headerGuestAgent: {agent},
 		"Content-Type":   {"application/json"},
-	})
-	return err
+	}, nil)
 }
 
-// do makes one request and returns the body of its answer, which is read to the
-// end so that the connection can be used again. The answer to a POST is its
-// status; its body is not waited for.
-func (s *session) do(ctx context.Context, method, path string, body []byte, header http.Header) ([]byte, error) {
+// do makes one request and has the body of its answer read. With a read of nil
+// the status is the answer, and the body is not waited for. An error of read's is
+// returned as it is.
+func (s *session) do(ctx context.Context, method, path string, body []byte, header http.Header, read func(io.Reader) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, noAnswerError(requestTimeout))
 	defer cancel()
 	url := s.base + path
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("wire: %w", err)
+		return fmt.Errorf("wire: %w", err)
 	}
 	req.Header = header
 	req.Header.Set("User-Agent", s.userAgent)
@@ -134,22 +136,19 @@ func (s *session) do(ctx context.Context, method, path string, body []byte, head
 	}
 	resp, err := s.transport.RoundTrip(req)
 	if err != nil {
-		return nil, fmt.Errorf("wire: %s %s: %w", method, url, err)
+		return fmt.Errorf("wire: %s %s: %w", method, url, err)
 	}
 	defer resp.Body.Close()
 	defer s.answered()
 	if resp.StatusCode/100 != 2 {
-		return nil, newStatusError(url, resp)
+		return newStatusError(url, resp)
 	}
-	if method == http.MethodPost {
-		return nil, nil
+	if read == nil {
+		return nil
 	}
-	answer, err := readBody(resp.Body)
+	readErr, err := readBody(resp.Body, read)
 	if err != nil {
-		return nil, fmt.Errorf("wire: %s %s: body: %w", method, url, err)
+		return fmt.Errorf("wire: %s %s: body: %w", method, url, err)
 	}
-	if len(answer) > maxBody {
-		return nil, fmt.Errorf("wire: %s %s: body: more than the limit of %d bytes", method, url, maxBody)
-	}
-	return answer, nil
+	return readErr
 }
