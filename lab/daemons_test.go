@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,7 +184,7 @@ func (m mishap) happen(t *testing.T, l *lab.Lab, n int) {
 	}
 
 	if m.fails {
-		find(t, l, "nameservers-failed")
+		logged(t, l, "nameservers-failed")
 	}
 
 	// What could not be done the next event does, and it does nothing twice.
@@ -232,6 +233,17 @@ func TestDispatcherMishaps(t *testing.T) {
 			})
 		})
 	}
+}
+
+// logged waits for an entry of a kind: journald may be a little behind.
+func logged(t *testing.T, l *lab.Lab, kind string) {
+	t.Helper()
+	eventually(t, l, "the journal has "+kind, func(context.Context) error {
+		if !slices.Contains(kinds(t, l), kind) {
+			return errors.New("it has not")
+		}
+		return nil
+	})
 }
 
 // allDNS demands of resolved all that there is to push to it.

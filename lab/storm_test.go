@@ -168,7 +168,7 @@ func TestStormWhileAway(t *testing.T) {
 		ok(t, l.Cloud.CloseWire(t.Context()))
 		before := len(requests(t, l))
 		storm(t, l, []string{"eth0"})
-		find(t, l, "handed-over")
+		logged(t, l, "handed-over")
 		ok(t, l.Cloud.PlayWire(t.Context(), lab.WireScript{}))
 		eventually(t, l, "the unit has checked in", isReady(l, bootID(1)))
 		if got := requests(t, l)[before:]; readys(got) != 1 {
@@ -207,13 +207,13 @@ func TestVeths(t *testing.T) {
 		before := len(events)
 		start := time.Now()
 		for range rounds {
+			run(t, l, "sh", "-ec", "ip link add docker0 type bridge; ip addr add 10.81.0.1/16 dev docker0; ip link set docker0 up")
+			eventually(t, l, "the bridge is up", prints(l, "docker0:connected", "nmcli", "-g", "DEVICE,STATE", "device"))
 			run(t, l, "sh", "-ec", fmt.Sprintf(`
-				(echo "link add docker0 type bridge"; echo "addr add 10.81.0.1/16 dev docker0"; echo "link set docker0 up"
 				for i in $(seq %d); do
 					echo "link add v$i type veth peer name w$i"
 					echo "link set v$i master docker0 up"; echo "link set w$i up"
-				done) | ip -batch -`, veths))
-			eventually(t, l, "the bridge is up", prints(l, "docker0:connected", "nmcli", "-g", "DEVICE,STATE", "device"))
+				done | ip -batch -`, veths))
 			ok(t, settle(t, l))
 			run(t, l, "sh", "-ec", fmt.Sprintf(`for i in $(seq %d); do echo "link del v$i"; done | ip -batch -; ip link del docker0`, veths))
 			ok(t, settle(t, l))

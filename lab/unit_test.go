@@ -106,7 +106,7 @@ func TestWireServerAway(t *testing.T) {
 		ok(t, l.Cloud.CloseWire(t.Context()))
 		ok(t, l.Guest.Start(t.Context(), lab.NetworkManager))
 		up(t, l, "eth0")
-		find(t, l, "handed-over")
+		logged(t, l, "handed-over")
 		time.Sleep(away())
 		if got := checkInRecord(t, l); got.State != "trying" {
 			t.Errorf("the record says %s", got.State)
@@ -127,7 +127,7 @@ func TestHolderKilled(t *testing.T) {
 	for name, first := range map[string]func(*testing.T, *lab.Lab){
 		"the unit": func(t *testing.T, l *lab.Lab) {
 			up(t, l, "eth0")
-			find(t, l, "handed-over")
+			logged(t, l, "handed-over")
 			eventually(t, l, "the unit tries", func(context.Context) error { return trying(t, l, 8) })
 			run(t, l, "systemctl", "kill", "-s", "KILL", unit)
 		},

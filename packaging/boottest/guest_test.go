@@ -116,6 +116,9 @@ func (g guest) wireServer(there bool) {
 // wantReports waits until Azure has been told so many times, and that it stays with that.
 func (g guest) wantReports(n int, limit time.Duration) {
 	g.t.Helper()
+	if *qemu {
+		limit *= 6
+	}
 	if err := g.WaitReports(g.t.Context(), n, limit); err != nil {
 		g.fatal(err)
 	}
