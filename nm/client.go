@@ -138,22 +138,22 @@ func read(dev gonetworkmanager.Device, iface string) (Device, error) {
 // while IP4Config still has the servers. So a link without an entry that nothing
 // overrules is looked up there. Not before the device has been up for a while:
 // what is to overrule its entry may still be on its way (global-dns on 1.42.4).
-func (c *Client) Wish(ctx context.Context, iface string) (Wish, error) {
+func (c *Client) Wish(ctx context.Context, iface string) (DNSConfig, error) {
 	entries, err := c.entries(ctx)
 	if err != nil {
-		return Wish{}, err
+		return DNSConfig{}, err
 	}
-	if w := ParseWish(entries, iface); !w.Empty() || Overruled(entries) {
+	if w := ParseDNSConfig(entries, iface); !w.Empty() || Overruled(entries) {
 		return w, nil
 	}
-	return within(ctx, "ip4 configuration of "+iface, func() (Wish, error) { return configured(iface) })
+	return within(ctx, "ip4 configuration of "+iface, func() (DNSConfig, error) { return configured(iface) })
 }
 
 // Entry returns what DnsManager.Configuration has for the interface and no more:
 // one question.
-func (c *Client) Entry(ctx context.Context, iface string) (Wish, error) {
+func (c *Client) Entry(ctx context.Context, iface string) (DNSConfig, error) {
 	entries, err := c.entries(ctx)
-	return ParseWish(entries, iface), err
+	return ParseDNSConfig(entries, iface), err
 }
 
 // entries reads DnsManager.Configuration, plainly: gonetworkmanager's getter
@@ -175,33 +175,33 @@ func (c *Client) entries(ctx context.Context) ([]map[string]any, error) {
 
 // configured reads what IP4Config has: the profile's servers and the lease's
 // together, after ipv4.ignore-auto-dns.
-func configured(iface string) (Wish, error) {
+func configured(iface string) (DNSConfig, error) {
 	nm, err := gonetworkmanager.NewNetworkManager()
 	if err != nil {
-		return Wish{}, err
+		return DNSConfig{}, err
 	}
 	dev, err := nm.GetDeviceByIpIface(iface)
 	if err != nil {
-		return Wish{}, ifStillThere(err)
+		return DNSConfig{}, ifStillThere(err)
 	}
 	config, err := dev.GetPropertyIP4Config()
 	if err != nil || config == nil {
-		return Wish{}, ifStillThere(err)
+		return DNSConfig{}, ifStillThere(err)
 	}
 	servers, err := config.GetPropertyNameserverData()
 	if err != nil || len(servers) == 0 {
-		return Wish{}, ifStillThere(err)
+		return DNSConfig{}, ifStillThere(err)
 	}
 	domains, err := config.GetPropertyDomains()
 	if err != nil {
-		return Wish{}, ifStillThere(err)
+		return DNSConfig{}, ifStillThere(err)
 	}
 	addresses := make([]string, len(servers))
 	for i, s := range servers {
 		addresses[i] = s.Address
 	}
-	return ParseWish([]map[string]any{{
-		keyWishInterface: iface, keyWishNameservers: addresses, keyWishDomains: domains,
+	return ParseDNSConfig([]map[string]any{{
+		keyDNSInterface: iface, keyDNSNameservers: addresses, keyDNSDomains: domains,
 	}}, iface), nil
 }
 

@@ -72,7 +72,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-func TestWishOverTheBus(t *testing.T) {
+func TestDNSConfigOverTheBus(t *testing.T) {
 	entry := func(iface string, priority int32) map[string]any {
 		e := map[string]any{"nameservers": []string{"10.0.0.1"}, "domains": []string{"b.example"}, "priority": priority, "vpn": false}
 		if iface != "" {
@@ -80,20 +80,20 @@ func TestWishOverTheBus(t *testing.T) {
 		}
 		return e
 	}
-	config := nm.Wish{Nameservers: addrs("10.0.0.2"), Domains: []string{"a.example"}} // what IP4Config has
+	config := nm.DNSConfig{Nameservers: addrs("10.0.0.2"), Domains: []string{"a.example"}} // what IP4Config has
 	tests := []struct {
 		name          string
 		iface         string
 		configuration []map[string]any
-		want          nm.Wish
+		want          nm.DNSConfig
 	}{
-		{"its own entry", "eth0", []map[string]any{entry("eth0", 100)}, nm.Wish{Nameservers: addrs("10.0.0.1"), Domains: []string{"b.example"}}},
+		{"its own entry", "eth0", []map[string]any{entry("eth0", 100)}, nm.DNSConfig{Nameservers: addrs("10.0.0.1"), Domains: []string{"b.example"}}},
 		{"its entry was lost", "eth0", nil, config},
 		{"its entry was lost, another's was not", "eth0", []map[string]any{entry("eth1", 100)}, config},
-		{"another's is exclusive", "eth0", []map[string]any{entry("eth1", -50)}, nm.Wish{}},
-		{"global-dns", "eth0", []map[string]any{entry("", 0)}, nm.Wish{}},
-		{"a device without IPv4", "eth1", nil, nm.Wish{}},
-		{"an unknown device", "eth9", nil, nm.Wish{}},
+		{"another's is exclusive", "eth0", []map[string]any{entry("eth1", -50)}, nm.DNSConfig{}},
+		{"global-dns", "eth0", []map[string]any{entry("", 0)}, nm.DNSConfig{}},
+		{"a device without IPv4", "eth1", nil, nm.DNSConfig{}},
+		{"an unknown device", "eth9", nil, nm.DNSConfig{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

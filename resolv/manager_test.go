@@ -88,7 +88,7 @@ func TestSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !got.Holds(addrs("2001:db8::1 10.0.0.1")) || !got.HoldsDomains([]string{"a.example."}) {
+	if !got.Equal(addrs("2001:db8::1 10.0.0.1")) || !got.EqualDomains([]string{"a.example."}) {
 		t.Errorf("resolved has %+v", got)
 	}
 	if err := errors.Join(m.SetNameservers(t.Context(), 2, nil), m.SetDomains(t.Context(), 2, nil)); err != nil {

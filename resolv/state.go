@@ -29,14 +29,14 @@ type State struct {
 	Domains     []Domain // domains of the link
 }
 
-// Holds reports whether the link has exactly these plain servers, in any order:
+// Equal reports whether the link has exactly these plain servers, in any order:
 // resolved keeps the old order when the same set is set again.
-func (s State) Holds(want []netip.Addr) bool {
-	return len(s.Nameservers) == len(want) && s.Has(want)
+func (s State) Equal(want []netip.Addr) bool {
+	return len(s.Nameservers) == len(want) && s.Contains(want)
 }
 
-// Has reports whether every address in want is a server of the link.
-func (s State) Has(want []netip.Addr) bool {
+// Contains reports whether every address in want is a server of the link.
+func (s State) Contains(want []netip.Addr) bool {
 	for _, a := range want {
 		if !slices.Contains(s.Nameservers, Server{Addr: a}) {
 			return false
@@ -45,8 +45,8 @@ func (s State) Has(want []netip.Addr) bool {
 	return true
 }
 
-// HoldsDomains reports whether the link has exactly these search domains.
-func (s State) HoldsDomains(want []string) bool {
+// EqualDomains reports whether the link has exactly these search domains.
+func (s State) EqualDomains(want []string) bool {
 	if len(s.Domains) != len(want) {
 		return false
 	}

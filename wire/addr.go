@@ -5,11 +5,11 @@ import (
 	"net/netip"
 )
 
-// Constant is the WireServer's address in every region and every national
+// DefaultAddr is the WireServer's address in every region and every national
 // cloud. Option 245 carries the same one, except where somebody decided
 // otherwise. See
 // https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
-var Constant = netip.AddrFrom4([4]byte{168, 63, 129, 16})
+var DefaultAddr = netip.AddrFrom4([4]byte{168, 63, 129, 16})
 
 // CheckAddr reports why an address that came by DHCP cannot be a WireServer's:
 // it is not IPv4, or unspecified, loopback, link-local, multicast, broadcast or

@@ -354,8 +354,8 @@ func TestFetchGoalState(t *testing.T) {
 func TestNoProxy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
-		n.serve(wire.Constant, wiretest.Script{})
-		if got := try(t, n.reporter(wire.Constant), time.Second); got.err != nil {
+		n.serve(wire.DefaultAddr, wiretest.Script{})
+		if got := try(t, n.reporter(wire.DefaultAddr), time.Second); got.err != nil {
 			t.Error(got.err)
 		}
 		if to := n.dials[0].To; to != "168.63.129.16:80" {

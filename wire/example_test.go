@@ -13,7 +13,7 @@ func ExampleReporter_Report() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	r := &wire.Reporter{
-		Server:    wire.Constant, // or option 245's address, if CheckAddr takes it
+		Server:    wire.DefaultAddr, // or option 245's address, if CheckAddr takes it
 		OnAttempt: func(a wire.Attempt) { log.Printf("attempt %d: %v", a.N, a.Err) },
 	}
 	out, err := r.Report(ctx, wire.Ready())

@@ -260,8 +260,8 @@ func TestFaults(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newNetwork(t)
-				n.serve(wire.Constant, tt.script)
-				got := try(t, n.reporter(wire.Constant), time.Hour)
+				n.serve(wire.DefaultAddr, tt.script)
+				got := try(t, n.reporter(wire.DefaultAddr), time.Hour)
 				if got.err != nil {
 					t.Fatal(got.err)
 				}
@@ -291,11 +291,11 @@ func TestDocuments(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			step.Times = -1
 			n := newNetwork(t)
-			n.serve(wire.Constant, wiretest.Script{
+			n.serve(wire.DefaultAddr, wiretest.Script{
 				GoalStates: []wiretest.GoalState{{Incarnation: "1", ContainerID: "c", InstanceID: "i"}},
 				GoalState:  each(step),
 			})
-			got := try(t, n.reporter(wire.Constant), time.Hour)
+			got := try(t, n.reporter(wire.DefaultAddr), time.Hour)
 			if got.err != nil || got.out.Attempts != attempts {
 				t.Errorf("%d attempts, %v; want %d", got.out.Attempts, got.err, attempts)
 			}

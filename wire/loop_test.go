@@ -23,8 +23,8 @@ func TestServerComesUpLate(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := newNetwork(t)
-			time.AfterFunc(10*sec, func() { n.serve(wire.Constant, wiretest.Script{}) })
-			got := try(t, n.reporter(wire.Constant), time.Hour)
+			time.AfterFunc(10*sec, func() { n.serve(wire.DefaultAddr, wiretest.Script{}) })
+			got := try(t, n.reporter(wire.DefaultAddr), time.Hour)
 			if got.err != nil || got.took < 10*sec || got.took > 11*sec+100*ms {
 				t.Errorf("took %s, %v; want 10 s and a pause", got.took, got.err)
 			}
@@ -33,9 +33,9 @@ func TestServerComesUpLate(t *testing.T) {
 	t.Run("lost", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := newNetwork(t)
-			n.serve(wire.Constant, wiretest.Script{})
-			n.lose(wire.Constant, 10*sec)
-			got := try(t, n.reporter(wire.Constant), time.Hour)
+			n.serve(wire.DefaultAddr, wiretest.Script{})
+			n.lose(wire.DefaultAddr, 10*sec)
+			got := try(t, n.reporter(wire.DefaultAddr), time.Hour)
 			if got.err != nil || got.took < 10*sec || got.took > 11*sec+100*ms {
 				t.Errorf("took %s, %v; want 10 s and a pause", got.took, got.err)
 			}
@@ -48,8 +48,8 @@ func TestSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		refuse := each(wiretest.Step{Status: 503, Times: -1})
-		n.serve(wire.Constant, wiretest.Script{GoalState: refuse, Provisioning: refuse})
-		got := try(t, n.reporter(wire.Constant), 25*time.Minute)
+		n.serve(wire.DefaultAddr, wiretest.Script{GoalState: refuse, Provisioning: refuse})
+		got := try(t, n.reporter(wire.DefaultAddr), 25*time.Minute)
 		if !errors.Is(got.err, context.DeadlineExceeded) {
 			t.Fatal(got.err)
 		}
@@ -86,9 +86,9 @@ func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		hang := each(wiretest.Step{Hang: true, Times: -1})
-		n.serve(wire.Constant, wiretest.Script{GoalState: hang, Provisioning: hang})
+		n.serve(wire.DefaultAddr, wiretest.Script{GoalState: hang, Provisioning: hang})
 		start := time.Now()
-		got := try(t, n.reporter(wire.Constant), 3*time.Minute)
+		got := try(t, n.reporter(wire.DefaultAddr), 3*time.Minute)
 		want := []time.Duration{
 			0,                     // first
 			3 * sec,               // beside it
@@ -125,14 +125,14 @@ func TestPatience(t *testing.T) {
 func TestPatienceIsSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
-		n.serve(wire.Constant, wiretest.Script{
+		n.serve(wire.DefaultAddr, wiretest.Script{
 			GoalState: each(
 				wiretest.Step{Hang: true, Times: 3}, // attempts 1 to 3
 				wiretest.Step{Hang: true},           // attempt 5
 			),
 			Provisioning: each(wiretest.Step{Status: 503, Times: -1}), // attempts 4 and 6
 		})
-		got := try(t, n.reporter(wire.Constant), time.Hour)
+		got := try(t, n.reporter(wire.DefaultAddr), time.Hour)
 		want := 12*sec + 750*ms + sec + 3*sec + sec + sec // 4 fails, 5 is given 3 s, 6 fails, 7 gets through
 		if got.err != nil || got.out.Attempts != 7 || !near(got.took, want, 3750*ms) {
 			t.Errorf("%d attempts in %s, %v; want 7 in %s", got.out.Attempts, got.took, got.err, want)
@@ -172,12 +172,12 @@ func TestReportEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newNetwork(t)
 				if tt.script != nil {
-					n.serve(wire.Constant, *tt.script)
+					n.serve(wire.DefaultAddr, *tt.script)
 				}
 				ctx, cancel := context.WithTimeoutCause(t.Context(), tt.limit, reason)
 				defer cancel()
 				start := time.Now()
-				out, err := n.reporter(wire.Constant).Report(ctx, wire.Ready())
+				out, err := n.reporter(wire.DefaultAddr).Report(ctx, wire.Ready())
 				if diff := cmp.Diff(tt.want, text(err)); diff != "" {
 					t.Errorf("error (-want +got):\n%s", diff)
 				}
@@ -199,10 +199,10 @@ func TestReportEnds(t *testing.T) {
 func TestReportWrapsStatusError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
-		n.serve(wire.Constant, wiretest.Script{GoalState: each(wiretest.Step{
+		n.serve(wire.DefaultAddr, wiretest.Script{GoalState: each(wiretest.Step{
 			Status: 503, Header: map[string]string{"Retry-After": "9"}, Body: new(strings.Repeat("x", 200)),
 		})})
-		got := try(t, n.reporter(wire.Constant), sec)
+		got := try(t, n.reporter(wire.DefaultAddr), sec)
 		status, ok := errors.AsType[*wire.StatusError](got.err)
 		if !ok {
 			t.Fatalf("got %v, want a StatusError in it", got.err)

@@ -18,7 +18,7 @@ const (
 // A Reporter is not changed by its methods, which may be called concurrently.
 type Reporter struct {
 	// Server is where to report: option 245's address once it has passed
-	// [CheckAddr], or [Constant], or what the operator named.
+	// [CheckAddr], or [DefaultAddr], or what the operator named.
 	Server netip.Addr
 	// Fallback is tried beside a Server that is slow, and by every second
 	// attempt. The zero Addr, or one to which no request can go: there is none.

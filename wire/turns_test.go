@@ -31,9 +31,9 @@ func TestFallback(t *testing.T) {
 		took, pauses     time.Duration
 	}{
 		{"server well", &wiretest.Script{}, nil, other, 1, 0, 0},
-		{"server hangs", &hang, &wiretest.Script{}, wire.Constant, 2, 3 * sec, 0},
-		{"server not there", nil, &wiretest.Script{}, wire.Constant, 2, 2*sec + 250*ms, 250 * ms},
-		{"server refuses", &refuse, &wiretest.Script{}, wire.Constant, 2, 250 * ms, 250 * ms},
+		{"server hangs", &hang, &wiretest.Script{}, wire.DefaultAddr, 2, 3 * sec, 0},
+		{"server not there", nil, &wiretest.Script{}, wire.DefaultAddr, 2, 2*sec + 250*ms, 250 * ms},
+		{"server refuses", &refuse, &wiretest.Script{}, wire.DefaultAddr, 2, 250 * ms, 250 * ms},
 		{
 			"server hangs once, fallback not there",
 			&wiretest.Script{GoalState: each(wiretest.Step{Hang: true})}, nil,
@@ -52,14 +52,14 @@ func TestFallback(t *testing.T) {
 		{
 			"both hang, the fallback once",
 			&hang, &wiretest.Script{GoalState: each(wiretest.Step{Hang: true})},
-			wire.Constant, 3, 3*sec + 3*sec + 250*ms, 250 * ms,
+			wire.DefaultAddr, 3, 3*sec + 3*sec + 250*ms, 250 * ms,
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newNetwork(t)
-				for at, script := range map[netip.Addr]*wiretest.Script{other: tt.server, wire.Constant: tt.fallback} {
+				for at, script := range map[netip.Addr]*wiretest.Script{other: tt.server, wire.DefaultAddr: tt.fallback} {
 					if script == nil {
 						n.lose(at, time.Hour)
 					} else {
@@ -67,7 +67,7 @@ func TestFallback(t *testing.T) {
 					}
 				}
 				r := n.reporter(other)
-				r.Fallback = wire.Constant
+				r.Fallback = wire.DefaultAddr
 				got := try(t, r, time.Hour)
 				if got.err != nil {
 					t.Fatal(got.err)
@@ -83,15 +83,15 @@ func TestFallback(t *testing.T) {
 
 // Fallbacks that are none.
 func TestNoFallback(t *testing.T) {
-	for _, fallback := range []netip.Addr{{}, wire.Constant, netip.MustParseAddr("fd00::1"), netip.MustParseAddr("224.0.0.1")} {
+	for _, fallback := range []netip.Addr{{}, wire.DefaultAddr, netip.MustParseAddr("fd00::1"), netip.MustParseAddr("224.0.0.1")} {
 		t.Run(fallback.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newNetwork(t)
-				r := n.reporter(wire.Constant)
+				r := n.reporter(wire.DefaultAddr)
 				r.Fallback = fallback
 				got := try(t, r, time.Minute)
 				for _, f := range got.failed {
-					if f.Server != wire.Constant {
+					if f.Server != wire.DefaultAddr {
 						t.Errorf("attempt %d went to %s", f.N, f.Server)
 					}
 				}
@@ -131,11 +131,11 @@ func TestDevice(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newNetwork(t)
 				if tt.serve != nil {
-					n.serve(wire.Constant, *tt.serve)
+					n.serve(wire.DefaultAddr, *tt.serve)
 				} else {
-					n.lose(wire.Constant, time.Hour)
+					n.lose(wire.DefaultAddr, time.Hour)
 				}
-				r := n.reporter(wire.Constant)
+				r := n.reporter(wire.DefaultAddr)
 				r.Device = tt.device
 				got := try(t, r, 2*time.Minute)
 				var told, dialled []string
@@ -159,9 +159,9 @@ func TestDeviceAfterSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		refuse := each(wiretest.Step{Status: 503, Times: -1})
-		n.serve(wire.Constant, wiretest.Script{GoalState: refuse, Provisioning: refuse})
-		time.AfterFunc(30*sec, func() { n.lose(wire.Constant, time.Hour) })
-		r := n.reporter(wire.Constant)
+		n.serve(wire.DefaultAddr, wiretest.Script{GoalState: refuse, Provisioning: refuse})
+		time.AfterFunc(30*sec, func() { n.lose(wire.DefaultAddr, time.Hour) })
+		r := n.reporter(wire.DefaultAddr)
 		r.Device = func() string { return "eth0" }
 		got := try(t, r, time.Minute)
 		for i, f := range got.failed {

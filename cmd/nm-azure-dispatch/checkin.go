@@ -88,15 +88,15 @@ func leaseTarget(ctx context.Context, root fs.FS) dispatch.Target {
 	defer cancel()
 	conn, err := sysbus.Connect(limit, limit)
 	if err != nil {
-		return dispatch.Constant("", "the lease cannot be read: "+err.Error())
+		return dispatch.DefaultTarget("", "the lease cannot be read: "+err.Error())
 	}
 	devices, err := nm.NewClient(conn).Devices(limit)
 	if err != nil {
-		return dispatch.Constant("", "the lease cannot be read: "+err.Error())
+		return dispatch.DefaultTarget("", "the lease cannot be read: "+err.Error())
 	}
 	best, ok := dispatch.BestLease(devices, link.DefaultRoutes(root))
 	if !ok {
-		return dispatch.Constant("", "there is no DHCPv4 lease")
+		return dispatch.DefaultTarget("", "there is no DHCPv4 lease")
 	}
 	return dispatch.TargetOf(best.Interface, *best.Lease, ownAddrs())
 }

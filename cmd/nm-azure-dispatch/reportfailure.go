@@ -41,7 +41,7 @@ func reportFailure(args []string) int {
 	}
 
 	return withCheckIn(root, *timeout, func(ctx context.Context, c *dispatch.CheckIn) int {
-		rec, err := c.Fail(ctx, dispatch.Constant("", ""), *reason)
+		rec, err := c.Fail(ctx, dispatch.DefaultTarget("", ""), *reason)
 		switch {
 		case errors.Is(err, dispatch.ErrReady):
 			say(os.Stderr, "nm-azure-dispatch: report-failure: refused: %v\n", err)

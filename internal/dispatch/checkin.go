@@ -153,7 +153,7 @@ func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, h wire.H
 	said := map[string]time.Time{}
 	r := &wire.Reporter{Server: t.Server, UserAgent: c.UserAgent, Device: c.DefaultDevice}
 	if t.Source == boot.FromOption245 {
-		r.Fallback = wire.Constant
+		r.Fallback = wire.DefaultAddr
 	}
 	tell := func(why string) {
 		if c.TellHost != nil {

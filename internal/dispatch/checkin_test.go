@@ -35,7 +35,7 @@ func (w *world) checkIn(t *testing.T, failures ...error) *dispatch.CheckIn {
 			}
 			err := failures[0]
 			failures = failures[1:]
-			r.OnAttempt(wire.Attempt{N: 1, Server: wire.Constant, Via: wire.ViaHealth, Err: err})
+			r.OnAttempt(wire.Attempt{N: 1, Server: wire.DefaultAddr, Via: wire.ViaHealth, Err: err})
 			return wire.Outcome{Attempts: 2}, err
 		},
 	}
@@ -92,7 +92,7 @@ func TestRecordWhileTrying(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rec.State != boot.Trying || rec.Source != boot.FromConstant || rec.WireServer != wire.Constant.String() || rec.Attempts != 2*(run+1) || rec.LastError != "refused" {
+		if rec.State != boot.Trying || rec.Source != boot.FromConstant || rec.WireServer != wire.DefaultAddr.String() || rec.Attempts != 2*(run+1) || rec.LastError != "refused" {
 			t.Errorf("run %d: record %+v", run, rec)
 		}
 	}
@@ -201,7 +201,7 @@ func TestTargetOf(t *testing.T) {
 		"169.254.1.1": "option 245: wire: server address 169.254.1.1: link-local",
 	} {
 		got := dispatch.TargetOf("eth0", nm.Lease{Address: netip.MustParseAddr("10.0.0.4"), WireServer: netip.MustParseAddr(addr)}, own)
-		if got.Why != want || (want == "") != (got.Source == boot.FromOption245) || want != "" && got.Server != wire.Constant {
+		if got.Why != want || (want == "") != (got.Source == boot.FromOption245) || want != "" && got.Server != wire.DefaultAddr {
 			t.Errorf("%s: %+v, want %q", addr, got, want)
 		}
 	}

@@ -31,8 +31,8 @@ const Unit = "nm-azure-checkin.service"
 // Bus is what can be asked over the system bus, and of the nameservers.
 type Bus struct {
 	Device         func(ctx context.Context, iface string) (nm.Device, error)
-	Wish           func(ctx context.Context, iface string) (nm.Wish, error)
-	Entry          func(ctx context.Context, iface string) (nm.Wish, error) // the wish, unless NetworkManager has lost it
+	Wish           func(ctx context.Context, iface string) (nm.DNSConfig, error)
+	Entry          func(ctx context.Context, iface string) (nm.DNSConfig, error) // the wish, unless NetworkManager has lost it
 	LinkState      func(ctx context.Context, ifindex int) (resolv.State, error)
 	SetNameservers func(ctx context.Context, ifindex int, servers []netip.Addr) error
 	SetDomains     func(ctx context.Context, ifindex int, domains []string) error
@@ -124,7 +124,7 @@ func (h *Hook) checkIn(ctx context.Context, bus *Bus, dev nm.Device, leaseErr er
 	case errors.Is(leaseErr, nm.ErrNoDevice):
 		return nil
 	case leaseErr != nil:
-		t = Constant(h.Event.Interface, "the lease cannot be read: "+leaseErr.Error())
+		t = DefaultTarget(h.Event.Interface, "the lease cannot be read: "+leaseErr.Error())
 	case dev.Lease == nil || !dev.Lease.Primary():
 		return nil
 	default:

@@ -31,7 +31,7 @@ const bootID = "11111111-2222-3333-4444-555555555555"
 type world struct {
 	dev        nm.Device
 	devErr     error
-	wish       nm.Wish
+	wish       nm.DNSConfig
 	wishErr    error
 	resolved   resolv.State
 	resolveErr error // of every call to resolved
@@ -93,10 +93,10 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 			defer w.mu.Unlock()
 			return w.dev, reach(ctx, w.devErr)
 		},
-		Wish: func(ctx context.Context, _ string) (nm.Wish, error) { return w.wish, reach(ctx, w.wishErr) },
-		Entry: func(ctx context.Context, _ string) (nm.Wish, error) {
+		Wish: func(ctx context.Context, _ string) (nm.DNSConfig, error) { return w.wish, reach(ctx, w.wishErr) },
+		Entry: func(ctx context.Context, _ string) (nm.DNSConfig, error) {
 			if w.lost {
-				return nm.Wish{}, nil
+				return nm.DNSConfig{}, nil
 			}
 			return w.wish, reach(ctx, w.wishErr)
 		},
@@ -190,7 +190,7 @@ func azureLease() *nm.Lease {
 func healthy() *world {
 	return &world{
 		dev:   nm.Device{Interface: "eth0", Activated: true, Lease: azureLease()},
-		wish:  nm.Wish{Nameservers: addrs("168.63.129.16 10.0.0.1"), Domains: []string{"a.example"}},
+		wish:  nm.DNSConfig{Nameservers: addrs("168.63.129.16 10.0.0.1"), Domains: []string{"a.example"}},
 		route: true,
 	}
 }
@@ -246,7 +246,7 @@ func TestEvents(t *testing.T) {
 		}},
 		{name: "a nameserver is silent", action: nm.Up, env: []string{lease}, change: func(w *world) { w.silent = addrs("10.0.0.1") }, want: sorted(both,
 			"log nameserver-silent interface=eth0 nameserver=10.0.0.1 error=no answer")},
-		{name: "ignore-auto-dns", action: nm.Up, env: []string{lease}, change: func(w *world) { w.wish = nm.Wish{} }, want: []string{
+		{name: "ignore-auto-dns", action: nm.Up, env: []string{lease}, change: func(w *world) { w.wish = nm.DNSConfig{} }, want: []string{
 			"connect", logCheckedIn,
 			"log nameservers-left interface=eth0 reason=NetworkManager wants no nameservers for the link (ipv4.ignore-auto-dns, global-dns, or no DNS yet)", reported,
 		}},
@@ -293,19 +293,19 @@ func TestPushAndUndo(t *testing.T) {
 		change func(*world)
 		want   []string
 	}{
-		{name: "down", want: clears, change: func(w *world) { w.wish = nm.Wish{} }},
+		{name: "down", want: clears, change: func(w *world) { w.wish = nm.DNSConfig{} }},
 		{name: "NetworkManager is blocked", want: clears, change: func(w *world) { w.wishErr, w.route = errHang, false }},
 		{name: "NetworkManager is gone", want: clears, change: func(w *world) { w.wishErr, w.route = nm.ErrNotRunning, false }},
 		{name: "NetworkManager is busy, and a newer up has come", want: []string{"connect"}, change: func(w *world) { w.wishErr = errHang }},
 		{name: "a newer up has come", want: []string{"connect"}},
 		{name: "somebody has changed it", want: []string{"connect"}, change: func(w *world) {
-			w.wish, w.resolved.Nameservers = nm.Wish{}, []resolv.Server{{Addr: addrs("9.9.9.9")[0]}}
+			w.wish, w.resolved.Nameservers = nm.DNSConfig{}, []resolv.Server{{Addr: addrs("9.9.9.9")[0]}}
 		}},
 		{name: "the domains are somebody else's now", want: []string{"connect", "flush", undone, "set nameservers 2 []"}, change: func(w *world) {
-			w.wish, w.resolved.Domains = nm.Wish{}, []resolv.Domain{{Name: "b.example"}}
+			w.wish, w.resolved.Domains = nm.DNSConfig{}, []resolv.Domain{{Name: "b.example"}}
 		}},
 		{name: "the link is gone from resolved", want: []string{"connect", "set nameservers 2 []"}, change: func(w *world) {
-			w.wish, w.setErrs = nm.Wish{}, []error{resolv.ErrNoSuchLink}
+			w.wish, w.setErrs = nm.DNSConfig{}, []error{resolv.ErrNoSuchLink}
 		}},
 		{name: "the device is gone", change: func(w *world) { w.indexErr = fs.ErrNotExist }},
 	}
@@ -519,7 +519,7 @@ func TestPushWithoutAnswer(t *testing.T) {
 		if err != nil || !slices.Contains(got, "set nameservers 2 [10.0.0.9]") {
 			t.Errorf("another lease: %v, %v", got, err)
 		}
-		w.wish, w.route = nm.Wish{}, false
+		w.wish, w.route = nm.DNSConfig{}, false
 		if got, err = w.run(t, nm.Down); err != nil || !slices.Contains(got, "set nameservers 2 []") {
 			t.Errorf("down: %v, %v", got, err)
 		}
@@ -540,7 +540,7 @@ func TestDomainsChange(t *testing.T) {
 		if _, err := w.run(t, nm.Up, lease); err != nil {
 			t.Error(err)
 		}
-		if !w.resolved.HoldsDomains([]string{domain}) {
+		if !w.resolved.EqualDomains([]string{domain}) {
 			t.Errorf("resolved has %v, want %s", w.resolved.Domains, domain)
 		}
 		if got, err := w.run(t, nm.Up, lease); err != nil || len(got) > 1 {

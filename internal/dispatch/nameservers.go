@@ -114,7 +114,7 @@ func (n *Nameservers) Down(ctx context.Context, bus *Bus, l Link, primary func()
 	if err != nil {
 		return n.refused(l, rec, err)
 	}
-	if !have.Holds(rec.Nameservers) {
+	if !have.Equal(rec.Nameservers) {
 		n.record(l, boot.Link{State: boot.None})
 		return nil
 	}
@@ -169,7 +169,7 @@ func (n *Nameservers) undo(ctx context.Context, bus *Bus, l Link, v linkView, re
 	if err != nil {
 		return n.refused(l, v.rec, err)
 	}
-	if len(v.rec.Domains) > 0 && v.have.HoldsDomains(v.rec.Domains) {
+	if len(v.rec.Domains) > 0 && v.have.EqualDomains(v.rec.Domains) {
 		err = bus.SetDomains(ctx, l.Index, nil)
 	}
 	err = errors.Join(err, flush(ctx, bus))

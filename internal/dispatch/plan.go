@@ -35,7 +35,7 @@ const (
 type linkView struct {
 	primary bool         // it has the IPv4 default route
 	lease   []netip.Addr // usable nameservers of the lease; nil without one
-	wish    nm.Wish      // NetworkManager's, reduced to what is usable
+	wish    nm.DNSConfig      // NetworkManager's, reduced to what is usable
 	have    resolv.State // resolved's
 	rec     boot.Link    // ours; zero if there is none
 }
@@ -43,7 +43,7 @@ type linkView struct {
 // decide is the whole policy: the wish is pushed as a whole, only if it is the
 // lease's own, and only over nothing or over what we pushed ourselves.
 func decide(v linkView) (step, string) {
-	ours := v.rec.State == boot.Pushed && v.have.Holds(v.rec.Nameservers)
+	ours := v.rec.State == boot.Pushed && v.have.Equal(v.rec.Nameservers)
 	unchanged := sameSet(v.wish.Nameservers, v.rec.Nameservers)
 	_, otherDomains := domainsFor(v)
 	reason := ""
@@ -63,7 +63,7 @@ func decide(v linkView) (step, string) {
 		return keep, ""
 	case reason != "":
 		return leave, reason
-	case v.have.Has(v.wish.Nameservers) && (!ours || unchanged && !otherDomains):
+	case v.have.Contains(v.wish.Nameservers) && (!ours || unchanged && !otherDomains):
 		return keep, ""
 	case len(v.have.Global) > 0:
 		return leave, reasonGlobal
@@ -76,11 +76,11 @@ func decide(v linkView) (step, string) {
 // domainsFor returns the domains to set with a push, and whether to set any:
 // only where the link has none, or those that we set before.
 func domainsFor(v linkView) ([]string, bool) {
-	ours := v.rec.State == boot.Pushed && len(v.rec.Domains) > 0 && v.have.HoldsDomains(v.rec.Domains)
+	ours := v.rec.State == boot.Pushed && len(v.rec.Domains) > 0 && v.have.EqualDomains(v.rec.Domains)
 	if !ours && (len(v.have.Domains) > 0 || len(v.wish.Domains) == 0) {
 		return nil, false
 	}
-	return v.wish.Domains, !v.have.HoldsDomains(v.wish.Domains)
+	return v.wish.Domains, !v.have.EqualDomains(v.wish.Domains)
 }
 
 // usable drops the addresses that nobody can be asked at, and repeats: resolved
@@ -98,8 +98,8 @@ func usable(servers, own []netip.Addr) []netip.Addr {
 
 // usableWish reduces a wish to usable servers and plain search domains: a name
 // that begins with a tilde only routes queries, which is not for us to set.
-func usableWish(w nm.Wish, own []netip.Addr) nm.Wish {
-	return nm.Wish{
+func usableWish(w nm.DNSConfig, own []netip.Addr) nm.DNSConfig {
+	return nm.DNSConfig{
 		Nameservers: usable(w.Nameservers, own),
 		Domains:     slices.DeleteFunc(slices.Clone(w.Domains), func(d string) bool { return strings.HasPrefix(d, "~") }),
 		Other:       w.Other,

@@ -82,7 +82,7 @@ func TestDecide(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, reason := decide(linkView{
-				primary: !tt.secondary, lease: addrs(tt.lease), wish: nm.Wish{Nameservers: addrs(tt.wish), Other: tt.other},
+				primary: !tt.secondary, lease: addrs(tt.lease), wish: nm.DNSConfig{Nameservers: addrs(tt.wish), Other: tt.other},
 				have: resolv.State{Nameservers: servers(tt.have), Global: servers(tt.global)}, rec: tt.rec,
 			})
 			if got != tt.want || reason != tt.reason {
@@ -95,7 +95,7 @@ func TestDecide(t *testing.T) {
 // A server with a port or a name is not the plain one that we push.
 func TestDecideNotPlain(t *testing.T) {
 	v := linkView{
-		primary: true, lease: addrs("10.0.0.1"), wish: nm.Wish{Nameservers: addrs("10.0.0.1")},
+		primary: true, lease: addrs("10.0.0.1"), wish: nm.DNSConfig{Nameservers: addrs("10.0.0.1")},
 		have: resolv.State{Nameservers: []resolv.Server{{Addr: addrs("10.0.0.1")[0], Name: "dns.example"}}},
 		rec:  boot.Link{State: boot.Pushed, Nameservers: addrs("10.0.0.1")},
 	}
@@ -131,7 +131,7 @@ func TestDomainsFor(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, set := domainsFor(linkView{wish: nm.Wish{Domains: tt.wish}, have: resolv.State{Domains: tt.have}, rec: tt.rec})
+			got, set := domainsFor(linkView{wish: nm.DNSConfig{Domains: tt.wish}, have: resolv.State{Domains: tt.have}, rec: tt.rec})
 			if diff := cmp.Diff(tt.want, got); diff != "" || set != tt.set {
 				t.Errorf("set %v, want %v; domains (-want +got):\n%s", set, tt.set, diff)
 			}
@@ -155,8 +155,8 @@ func TestUsable(t *testing.T) {
 			}
 		})
 	}
-	w := usableWish(nm.Wish{Nameservers: addrs("127.0.0.1 10.0.0.1"), Domains: []string{"~.", "a.example", "~b.example"}}, own)
-	want := nm.Wish{Nameservers: addrs("10.0.0.1"), Domains: []string{"a.example"}}
+	w := usableWish(nm.DNSConfig{Nameservers: addrs("127.0.0.1 10.0.0.1"), Domains: []string{"~.", "a.example", "~b.example"}}, own)
+	want := nm.DNSConfig{Nameservers: addrs("10.0.0.1"), Domains: []string{"a.example"}}
 	if diff := cmp.Diff(want, w, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Errorf("wish (-want +got):\n%s", diff)
 	}

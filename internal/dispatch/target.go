@@ -24,7 +24,7 @@ type Target struct {
 // WireServer has the same address in every region.
 // own are the machine's own addresses, at which nobody but the constant can be.
 func TargetOf(iface string, l nm.Lease, own []netip.Addr) Target {
-	t := Target{Server: wire.Constant, Source: boot.FromConstant, Interface: iface}
+	t := Target{Server: wire.DefaultAddr, Source: boot.FromConstant, Interface: iface}
 	switch err := wire.CheckAddr(l.WireServer); {
 	case l.WireServerErr != nil:
 		t.Why = l.WireServerErr.Error()
@@ -32,7 +32,7 @@ func TargetOf(iface string, l nm.Lease, own []netip.Addr) Target {
 		t.Why = "the lease has no option 245"
 	case err != nil:
 		t.Why = "option 245: " + err.Error()
-	case l.WireServer != wire.Constant && (l.WireServer == l.Address || slices.Contains(own, l.WireServer)):
+	case l.WireServer != wire.DefaultAddr && (l.WireServer == l.Address || slices.Contains(own, l.WireServer)):
 		t.Why = "option 245: " + l.WireServer.String() + " is an address of this machine"
 	default:
 		t.Server, t.Source = l.WireServer, boot.FromOption245
@@ -40,9 +40,9 @@ func TargetOf(iface string, l nm.Lease, own []netip.Addr) Target {
 	return t
 }
 
-// Constant is the target where there is no lease to be read.
-func Constant(iface, why string) Target {
-	return Target{Server: wire.Constant, Source: boot.FromConstant, Interface: iface, Why: why}
+// DefaultTarget is the target where there is no lease to be read.
+func DefaultTarget(iface, why string) Target {
+	return Target{Server: wire.DefaultAddr, Source: boot.FromConstant, Interface: iface, Why: why}
 }
 
 // BestLease picks the lease to check in by where no event names one: that of

@@ -55,9 +55,9 @@ func TestTellHost(t *testing.T) {
 					Log:      func(journal.Kind, ...slog.Attr) {},
 				}
 				if tt.reason != "" {
-					_, _ = c.Fail(t.Context(), dispatch.Constant("", ""), tt.reason)
+					_, _ = c.Fail(t.Context(), dispatch.DefaultTarget("", ""), tt.reason)
 				} else {
-					_, _ = c.Run(t.Context(), dispatch.Constant("", ""), false)
+					_, _ = c.Run(t.Context(), dispatch.DefaultTarget("", ""), false)
 				}
 				if diff := cmp.Diff(tt.want, got); diff != "" {
 					t.Errorf("the host was told (-want +got):\n%s", diff)

@@ -83,15 +83,15 @@ func lease(_ context.Context, env *Env) result {
 
 func option245(_ context.Context, env *Env) result {
 	if env.device.Lease == nil {
-		return skip("there is no lease, so the constant " + wire.Constant.String() + " counts")
+		return skip("there is no lease, so the constant " + wire.DefaultAddr.String() + " counts")
 	}
 	t := dispatch.TargetOf(env.Interface, *env.device.Lease, env.OwnAddrs)
 	const remedy = "nothing is to be done on Azure if the steps behind are ok; else ask who runs the DHCP server"
 	switch {
 	case t.Why != "":
 		return warn(fmt.Sprintf("%s; the constant %s counts", t.Why, t.Server), remedy)
-	case t.Server != wire.Constant:
-		return warn(fmt.Sprintf("%s (%s), not Azure's constant %s", t.Server, env.device.Option245, wire.Constant), remedy)
+	case t.Server != wire.DefaultAddr:
+		return warn(fmt.Sprintf("%s (%s), not Azure's constant %s", t.Server, env.device.Option245, wire.DefaultAddr), remedy)
 	}
 	return ok(fmt.Sprintf("%s (%s)", t.Server, env.device.Option245))
 }

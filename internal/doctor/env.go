@@ -79,7 +79,7 @@ func PickInterface(root fs.FS) string {
 // target is where the check-in goes to.
 func (e *Env) target() netip.Addr {
 	if e.device.Lease == nil {
-		return wire.Constant
+		return wire.DefaultAddr
 	}
 	return dispatch.TargetOf(e.Interface, *e.device.Lease, e.OwnAddrs).Server
 }

@@ -89,7 +89,7 @@ func inUse(env *Env) []netip.Addr {
 	}
 	servers = slices.DeleteFunc(servers, isStub)
 	if len(servers) == 0 && env.nm != nil {
-		servers = env.nm.Wish(env.Interface).Nameservers
+		servers = env.nm.DNSConfig(env.Interface).Nameservers
 	}
 	if len(servers) == 0 && env.device.Lease != nil {
 		servers = env.device.Lease.Nameservers

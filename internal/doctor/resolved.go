@@ -50,7 +50,7 @@ func nmDNS(_ context.Context, env *Env) result {
 // that with the lease.
 func linkDNS(_ context.Context, env *Env) result {
 	iface, profile := env.Interface, shell(env.device.Profile)
-	wish := env.nm.Wish(iface)
+	wish := env.nm.DNSConfig(iface)
 	file := readResolvConf(env.Root)
 	if env.resolved == nil && file.ours() {
 		return skip("not looked at: resolved failed")
@@ -81,7 +81,7 @@ func linkDNS(_ context.Context, env *Env) result {
 		if !has(have, wish.Nameservers) {
 			return warn(fmt.Sprintf("/etc/resolv.conf has %s, NetworkManager wants %s%s", join(have), join(wish.Nameservers), note), "have NetworkManager write it", "sudo nmcli general reload dns-rc")
 		}
-	case state.Has(wish.Nameservers):
+	case state.Contains(wish.Nameservers):
 		return ok(fmt.Sprintf("%s, from %s%s", join(have), from(env, state), note))
 	case len(state.Nameservers) == 0:
 		return warn(fmt.Sprintf("only the global nameservers %s, NetworkManager wants %s%s", join(have), join(wish.Nameservers), note),
@@ -97,7 +97,7 @@ func linkDNS(_ context.Context, env *Env) result {
 func from(env *Env, state resolv.State) string {
 	index, _ := link.Index(env.Root, env.Interface)
 	rec, err := env.Records.Link(index, env.BootID, env.Interface)
-	if err == nil && rec.State == boot.Pushed && state.Holds(rec.Nameservers) {
+	if err == nil && rec.State == boot.Pushed && state.Equal(rec.Nameservers) {
 		return "nm-azure-dispatch"
 	}
 	return "NetworkManager"

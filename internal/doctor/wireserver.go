@@ -30,8 +30,8 @@ func tcp(ctx context.Context, env *Env) result {
 	if err == nil {
 		return ok(fmt.Sprintf("%s port 80 accepts connections", to))
 	}
-	if to != wire.Constant && dial(ctx, env, wire.Constant) == nil {
-		return warn(fmt.Sprintf("%s port 80: %v; but the constant %s answers, which is tried too", to, err, wire.Constant),
+	if to != wire.DefaultAddr && dial(ctx, env, wire.DefaultAddr) == nil {
+		return warn(fmt.Sprintf("%s port 80: %v; but the constant %s answers, which is tried too", to, err, wire.DefaultAddr),
 			"ask who runs the DHCP server why option 245 is not Azure's")
 	}
 	say, run := dialRemedy(env, err)

@@ -137,12 +137,12 @@ func TestReadNetworkManager(t *testing.T) {
 	if diff := cmp.Diff(want, got, addrs, cmpopts.IgnoreUnexported(live.Device{}), cmpopts.IgnoreFields(live.NetworkManager{}, "Configuration")); diff != "" {
 		t.Errorf("NetworkManager (-want +got):\n%s", diff)
 	}
-	wish := nm.Wish{Nameservers: []netip.Addr{azure}, Domains: []string{"a.example"}}
-	if diff := cmp.Diff(wish, got.Wish("eth0"), addrs); diff != "" {
+	wish := nm.DNSConfig{Nameservers: []netip.Addr{azure}, Domains: []string{"a.example"}}
+	if diff := cmp.Diff(wish, got.DNSConfig("eth0"), addrs); diff != "" {
 		t.Errorf("wish (-want +got):\n%s", diff)
 	}
-	if !got.Wish("eth1").Empty() {
-		t.Errorf("wish of eth1 is %v", got.Wish("eth1"))
+	if !got.DNSConfig("eth1").Empty() {
+		t.Errorf("wish of eth1 is %v", got.DNSConfig("eth1"))
 	}
 	if _, ok := got.Device("eth7"); ok {
 		t.Error("there is an eth7")

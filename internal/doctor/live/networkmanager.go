@@ -71,8 +71,8 @@ func (n NetworkManager) Device(iface string) (Device, bool) {
 	return n.Devices[i], true
 }
 
-// Wish returns what NetworkManager wants the interface to have.
-func (n NetworkManager) Wish(iface string) nm.Wish { return nm.ParseWish(n.Configuration, iface) }
+// DNSConfig returns what NetworkManager wants the interface to have.
+func (n NetworkManager) DNSConfig(iface string) nm.DNSConfig { return nm.ParseDNSConfig(n.Configuration, iface) }
 
 // ReadNetworkManager reads all of it in one round trip, and one more for each
 // active profile. The error is ErrNotRunning without NetworkManager.

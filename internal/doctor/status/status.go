@@ -126,7 +126,7 @@ func Read(ctx context.Context, env Env) Status {
 			if d.Lease != nil {
 				l.Lease = append([]netip.Addr{}, d.Lease.Nameservers...)
 			}
-			w := n.Wish(name)
+			w := n.DNSConfig(name)
 			l.Wish = &Wish{append([]netip.Addr{}, w.Nameservers...), append([]string{}, w.Domains...), append([]string{}, w.Other...)}
 		}
 		if resolvedErr == nil {
@@ -181,11 +181,11 @@ func from(l Link, rec boot.Link, r live.Resolved) string {
 	switch {
 	case len(r.State.Nameservers) == 0:
 		return fromNobody
-	case rec.State == boot.Pushed && r.State.Holds(rec.Nameservers):
+	case rec.State == boot.Pushed && r.State.Equal(rec.Nameservers):
 		return fromUs
 	case l.Wish == nil || len(l.Wish.Other) > 0:
 		return fromUnknown
-	case len(l.Wish.Nameservers) > 0 && r.State.Has(l.Wish.Nameservers):
+	case len(l.Wish.Nameservers) > 0 && r.State.Contains(l.Wish.Nameservers):
 		return fromNetworkManager
 	}
 	return fromOther

@@ -7,16 +7,16 @@ import (
 
 // Keys of an entry of DnsManager.Configuration.
 const (
-	keyWishInterface   = "interface"
-	keyWishNameservers = "nameservers"
-	keyWishDomains     = "domains"
-	keyWishPriority    = "priority"
+	keyDNSInterface   = "interface"
+	keyDNSNameservers = "nameservers"
+	keyDNSDomains     = "domains"
+	keyDNSPriority    = "priority"
 )
 
-// Wish is what NetworkManager wants a link to have, whoever gives it to the
+// DNSConfig is what NetworkManager wants a link to have, whoever gives it to the
 // resolver. It honours ipv4.ignore-auto-dns, ipv4.dns, global-dns and the
 // like, and is the same in every DNS mode.
-type Wish struct {
+type DNSConfig struct {
 	// Nameservers of both address families, each in NetworkManager's order.
 	Nameservers []netip.Addr
 	// Domains are search domains, without repeats.
@@ -27,19 +27,19 @@ type Wish struct {
 }
 
 // Empty reports whether NetworkManager wants no nameserver at all.
-func (w Wish) Empty() bool { return len(w.Nameservers) == 0 && len(w.Other) == 0 }
+func (w DNSConfig) Empty() bool { return len(w.Nameservers) == 0 && len(w.Other) == 0 }
 
-// ParseWish collects the entries of DnsManager.Configuration for one
+// ParseDNSConfig collects the entries of DnsManager.Configuration for one
 // interface: NetworkManager makes one for each address family, none for a
 // family without servers, and entries without an interface for global-dns,
 // which replace all others.
-func ParseWish(configuration []map[string]any, iface string) Wish {
-	var w Wish
+func ParseDNSConfig(configuration []map[string]any, iface string) DNSConfig {
+	var w DNSConfig
 	for _, entry := range configuration {
-		if name, _ := entry[keyWishInterface].(string); name != iface {
+		if name, _ := entry[keyDNSInterface].(string); name != iface {
 			continue
 		}
-		servers, _ := entry[keyWishNameservers].([]string)
+		servers, _ := entry[keyDNSNameservers].([]string)
 		for _, s := range servers {
 			a, err := netip.ParseAddr(s)
 			switch {
@@ -49,7 +49,7 @@ func ParseWish(configuration []map[string]any, iface string) Wish {
 				w.Nameservers = append(w.Nameservers, a.WithZone("").Unmap())
 			}
 		}
-		names, _ := entry[keyWishDomains].([]string)
+		names, _ := entry[keyDNSDomains].([]string)
 		for _, d := range names {
 			if !slices.Contains(w.Domains, d) {
 				w.Domains = append(w.Domains, d)
@@ -64,8 +64,8 @@ func ParseWish(configuration []map[string]any, iface string) Wish {
 // negative priority excludes those of other interfaces (ipv4.dns-priority).
 func Overruled(configuration []map[string]any) bool {
 	return slices.ContainsFunc(configuration, func(entry map[string]any) bool {
-		name, _ := entry[keyWishInterface].(string)
-		priority, _ := entry[keyWishPriority].(int32)
+		name, _ := entry[keyDNSInterface].(string)
+		priority, _ := entry[keyDNSPriority].(int32)
 		return name == "" || priority < 0
 	})
 }

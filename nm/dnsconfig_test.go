@@ -8,7 +8,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 )
 
-func TestParseWish(t *testing.T) {
+func TestParseDNSConfig(t *testing.T) {
 	entry := func(iface string, servers, domains []string) map[string]any {
 		e := map[string]any{"nameservers": servers, "priority": int32(100), "vpn": false}
 		if iface != "" {
@@ -22,7 +22,7 @@ func TestParseWish(t *testing.T) {
 	tests := []struct {
 		name   string
 		config []map[string]any
-		want   nm.Wish
+		want   nm.DNSConfig
 	}{
 		{name: "nothing"},
 		{name: "another interface", config: []map[string]any{entry("eth1", []string{"10.0.0.1"}, nil)}},
@@ -34,12 +34,12 @@ func TestParseWish(t *testing.T) {
 				entry("eth1", []string{"10.1.0.1"}, []string{"c.example"}),
 				entry("eth0", []string{"2001:db8::1", "fe80::1%eth0"}, []string{"a.example"}),
 			},
-			want: nm.Wish{Nameservers: addrs("168.63.129.16 10.0.0.1 2001:db8::1 fe80::1"), Domains: []string{"a.example", "b.example"}},
+			want: nm.DNSConfig{Nameservers: addrs("168.63.129.16 10.0.0.1 2001:db8::1 fe80::1"), Domains: []string{"a.example", "b.example"}},
 		},
 		{
 			name:   "servers that are more than an address",
 			config: []map[string]any{entry("eth0", []string{"dns+tls://1.1.1.1#one.example", "10.0.0.1"}, nil)},
-			want:   nm.Wish{Nameservers: addrs("10.0.0.1"), Other: []string{"dns+tls://1.1.1.1#one.example"}},
+			want:   nm.DNSConfig{Nameservers: addrs("10.0.0.1"), Other: []string{"dns+tls://1.1.1.1#one.example"}},
 		},
 		{
 			name:   "values of other types",
@@ -48,7 +48,7 @@ func TestParseWish(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := nm.ParseWish(tt.config, "eth0")
+			got := nm.ParseDNSConfig(tt.config, "eth0")
 			if diff := cmp.Diff(tt.want, got, compare); diff != "" {
 				t.Errorf("wish (-want +got):\n%s", diff)
 			}
@@ -59,11 +59,11 @@ func TestParseWish(t *testing.T) {
 	}
 }
 
-func FuzzParseWish(f *testing.F) {
+func FuzzParseDNSConfig(f *testing.F) {
 	f.Add("eth0", "10.0.0.1", "a.example", "eth0")
 	f.Add("", "fe80::1%eth0", "~.", "eth0")
 	f.Fuzz(func(t *testing.T, name, server, domain, iface string) {
-		w := nm.ParseWish([]map[string]any{{"interface": name, "nameservers": []string{server, server}, "domains": []string{domain, domain}}}, iface)
+		w := nm.ParseDNSConfig([]map[string]any{{"interface": name, "nameservers": []string{server, server}, "domains": []string{domain, domain}}}, iface)
 		if name != iface && !w.Empty() {
 			t.Errorf("the wish of %q counts for %q: %+v", name, iface, w)
 		}
