@@ -49,6 +49,7 @@ func newCheckIn(root fs.FS, bootID string, log dispatch.Log) *dispatch.CheckIn {
 		BootID:    bootID,
 		Records:   stateDir,
 		UserAgent: "nm-azure-dispatch/" + version,
+		Initrd:    inInitrd(root),
 		Report: func(ctx context.Context, r *wire.Reporter, h wire.Health) (wire.Outcome, error) {
 			return r.Report(ctx, h)
 		},
@@ -61,6 +62,12 @@ func newCheckIn(root fs.FS, bootID string, log dispatch.Log) *dispatch.CheckIn {
 		TellHost: tellHost(root, bootID),
 		Log:      log,
 	}
+}
+
+// inInitrd reports whether this is an initrd, os-release(5).
+func inInitrd(root fs.FS) bool {
+	_, err := fs.Stat(root, "etc/initrd-release")
+	return err == nil
 }
 
 // tellHost returns what writes the host's record. Where that cannot be done

@@ -41,6 +41,9 @@ type CheckIn struct {
 	StartedAt   time.Time    `json:"started_at"`
 	UpdatedAt   time.Time    `json:"updated_at"`
 	AfterBootMS int64        `json:"after_boot_ms"` // of the last update, CLOCK_BOOTTIME
+	// Initrd is set if the failure was reported from the initrd. Then the real
+	// root, which comes up after a recovery only, checks in all the same.
+	Initrd bool `json:"initrd,omitempty"`
 }
 
 // LinkState is what this program did to a link.

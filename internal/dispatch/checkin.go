@@ -30,6 +30,7 @@ type CheckIn struct {
 	BootID    string // "" if it cannot be read: then nothing is ever done already
 	Records   boot.Dir
 	UserAgent string
+	Initrd    bool // this is the initrd, not the real root
 	// Report sends the health, (*wire.Reporter).Report.
 	Report func(context.Context, *wire.Reporter, wire.Health) (wire.Outcome, error)
 	// DefaultDevice names the device with the default route, "" if none.
@@ -100,11 +101,11 @@ func (c *CheckIn) Fail(ctx context.Context, t Target, reason string) (boot.Check
 			return boot.CheckIn{}, err
 		}
 		defer unlock()
-		rec, _ := c.Done()
-		switch rec.State {
-		case boot.Ready:
+		rec, done := c.Done()
+		switch {
+		case rec.State == boot.Ready:
 			return rec, ErrReady
-		case boot.Failed:
+		case done:
 			return rec, nil
 		}
 		return c.send(ctx, t, rec, wire.ProvisioningFailed(reason), boot.Failed, journal.FailureReported)
@@ -129,7 +130,14 @@ func (c *CheckIn) Done() (boot.CheckIn, bool) {
 	if err != nil {
 		return boot.CheckIn{}, false
 	}
-	return rec, rec.State == boot.Ready || rec.State == boot.Failed
+	return rec, c.final(rec)
+}
+
+// final reports whether nothing follows this record by itself. A failure that
+// was reported from the initrd is final there only: that the real root is up is
+// proof of a recovery.
+func (c *CheckIn) final(rec boot.CheckIn) bool {
+	return rec.State == boot.Ready || rec.State == boot.Failed && (c.Initrd || !rec.Initrd)
 }
 
 // GiveUp says that a check-in ended without success, and why.
@@ -149,7 +157,7 @@ func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, h wire.H
 	if rec.StartedAt.IsZero() {
 		rec.StartedAt = time.Now()
 	}
-	final := old.State == boot.Ready || old.State == boot.Failed
+	final := c.final(old)
 	said := map[string]time.Time{}
 	r := &wire.Reporter{Server: t.Server, UserAgent: c.UserAgent, Device: c.DefaultDevice}
 	if t.Source == boot.FromOption245 {
@@ -200,6 +208,7 @@ func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, h wire.H
 	}
 	tell("") // another attempt may have failed since
 	rec.State, rec.Attempts, rec.LastError = state, old.Attempts+out.Attempts, ""
+	rec.Initrd = state == boot.Failed && c.Initrd
 	rec.WireServer, rec.Via = out.Server.String(), string(out.Via)
 	if out.Server != t.Server {
 		rec.Source = boot.FromConstant

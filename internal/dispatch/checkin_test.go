@@ -80,6 +80,37 @@ func TestForceKeepsWhatIsFinal(t *testing.T) {
 	})
 }
 
+// A failure that was reported from the initrd blocks no Ready of the real root,
+// nor a failure there; within the initrd it is final.
+func TestFailedInInitrd(t *testing.T) {
+	run := func(t *testing.T, initrd bool, f func(*dispatch.CheckIn) (boot.CheckIn, error)) (w *world, rec boot.CheckIn) {
+		w = &world{}
+		c := w.checkIn(t)
+		c.Initrd = true
+		if rec, err := c.Fail(t.Context(), otherServer, "disks"); err != nil || !rec.Initrd {
+			t.Fatal(rec, err)
+		}
+		c = w.checkIn(t)
+		c.Initrd = initrd
+		rec, err := f(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w, rec
+	}
+	ready := func(c *dispatch.CheckIn) (boot.CheckIn, error) { return c.Run(t.Context(), otherServer, false) }
+	failed := func(c *dispatch.CheckIn) (boot.CheckIn, error) { return c.Fail(t.Context(), otherServer, "late") }
+	if w, rec := run(t, true, ready); len(w.did) > 0 || rec.State != boot.Failed {
+		t.Errorf("Ready in the initrd: did %v, record %+v", w.did, rec)
+	}
+	if w, rec := run(t, false, ready); len(w.did) == 0 || rec.State != boot.Ready || rec.Initrd {
+		t.Errorf("Ready in the real root: did %v, record %+v", w.did, rec)
+	}
+	if w, rec := run(t, false, failed); len(w.did) == 0 || rec.State != boot.Failed || rec.Initrd {
+		t.Errorf("failure in the real root: did %v, record %+v", w.did, rec)
+	}
+}
+
 // While it is tried the record says where the last attempt went, and counts those
 // of the runs before.
 func TestRecordWhileTrying(t *testing.T) {
