@@ -35,7 +35,7 @@ const (
 type linkView struct {
 	primary bool         // it has the IPv4 default route
 	lease   []netip.Addr // usable nameservers of the lease; nil without one
-	wish    nm.DNSConfig      // NetworkManager's, reduced to what is usable
+	wish    nm.DNSConfig // NetworkManager's, reduced to what is usable
 	have    resolv.State // resolved's
 	rec     boot.Link    // ours; zero if there is none
 }

@@ -72,7 +72,9 @@ func (n NetworkManager) Device(iface string) (Device, bool) {
 }
 
 // DNSConfig returns what NetworkManager wants the interface to have.
-func (n NetworkManager) DNSConfig(iface string) nm.DNSConfig { return nm.ParseDNSConfig(n.Configuration, iface) }
+func (n NetworkManager) DNSConfig(iface string) nm.DNSConfig {
+	return nm.ParseDNSConfig(n.Configuration, iface)
+}
 
 // ReadNetworkManager reads all of it in one round trip, and one more for each
 // active profile. The error is ErrNotRunning without NetworkManager.
