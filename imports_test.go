@@ -24,16 +24,16 @@ var rules = []struct {
 	{"nm", "net/http os/exec log/slog " + own("wire resolv internal")},
 	{"resolv", "net/http os/exec log/slog " + own("wire nm internal")},
 	{"wire", "github.com/godbus os/exec log/slog " + own("nm resolv internal")},
-	{"packaging/stream", own("nm wire resolv internal cmd lab")},
+	{"packaging/stream", own("nm wire resolv internal cmd lab test")},
 	{"internal/azure", "net/http os/exec " + own("nm wire resolv internal cmd")},
 	{"internal/boot", "net/http os/exec log/slog " + own("nm wire resolv internal cmd")},
 	{"internal/link", "net/http os/exec log/slog " + own("nm wire resolv internal cmd")},
 	{"internal/journal", "net/http os/exec " + own("nm wire resolv internal cmd")},
 	{"internal/sysbus", "net/http os/exec log/slog " + own("nm wire resolv internal cmd")},
 	{"internal/kvp", "net/http os/exec log/slog " + own("nm wire resolv cmd")},
-	{"internal/dispatch", "net/http os/exec github.com/godbus " + own("internal/sysbus internal/link internal/azure cmd lab")},
-	{"internal/doctor", "net/http os/exec " + own("cmd lab internal/bustest internal/wiretest")},
-	{"cmd", "os/exec " + own("lab packaging internal/bustest internal/wiretest")},
+	{"internal/dispatch", "net/http os/exec github.com/godbus " + own("internal/sysbus internal/link internal/azure cmd lab test")},
+	{"internal/doctor", "net/http os/exec " + own("cmd lab test")},
+	{"cmd", "os/exec " + own("lab packaging test")},
 }
 
 func own(names string) string {

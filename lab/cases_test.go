@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
 )
 
 // The cases of the product on both NetworkManagers. Each says what is right

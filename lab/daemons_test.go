@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/wiretest"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
 // Daemons that misbehave while the hook runs: whatever one of them does, the run ends in time, and the job that does not

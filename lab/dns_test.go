@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
 )
 
 const name = "wire.lab.internal.cloudapp.net"

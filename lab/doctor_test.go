@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
 )
 
 // doctorCase is a guest that is broken for real, and the first step that doctor

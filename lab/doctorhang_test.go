@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
 )
 
 // Whatever hangs, doctor and status end in time, and doctor names the first one

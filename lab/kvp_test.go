@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
 )
 
 const (

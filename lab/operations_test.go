@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
 )
 
 const catalog = "../packaging/systemd/nm-azure-dispatch.catalog"

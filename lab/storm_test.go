@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
 )
 
 // Storms: many hooks at once, and many events in a row.

@@ -3,7 +3,7 @@ package lab_test
 import (
 	"testing"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
 )
 
 func TestTreeOfUnknownSuite(t *testing.T) {

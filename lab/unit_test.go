@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
 )
 
 // The unit and its timer under the real systemd: whatever keeps the hook from checking in, there is one Ready in the end.

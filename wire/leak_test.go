@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/wiretest"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
 // However an attempt ends, neither a file nor a goroutine is left of it: the

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/wiretest"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
 // The benchmarks run whole processes side by side, in turns, and report the

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/azure"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor/schematest"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/schematest"
 )
 
 // look runs a command and returns what it prints, and its exit status.

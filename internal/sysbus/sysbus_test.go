@@ -12,8 +12,8 @@ import (
 
 	"github.com/godbus/dbus/v5"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bustest"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/sysbus"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/bustest"
 )
 
 func TestConnect(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bustest"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/bustest"
 )
 
 // startBus puts a dbus-daemon where the system bus is, and NetworkManager on it: the one interface, lo, has a lease with

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/wiretest"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
 const oddGroup = "Answers that are odd, and in order"

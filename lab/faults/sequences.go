@@ -3,7 +3,7 @@ package faults
 import (
 	"time"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/wiretest"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
 // The requests as Result.Requests has them.

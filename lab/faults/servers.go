@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/wiretest"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
 // servers are the WireServers of a case.

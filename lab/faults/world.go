@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/wiretest"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
 // play is the inside: this process is in namespaces of its own, with nothing but the host's files to see.

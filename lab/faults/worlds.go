@@ -3,7 +3,7 @@ package faults
 import (
 	"time"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/wiretest"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
 // retry is the longest pause of the first five minutes, with jitter: so late after the server is well again the next

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/wiretest"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
 // Addresses of the cloud and of the guest.

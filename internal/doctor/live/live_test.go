@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bustest"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor/live"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/bustest"
 )
 
 // readOnly is every method call that may go over the bus.

@@ -19,11 +19,11 @@ import (
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor/live"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor/schematest"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor/status"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/term"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/schematest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

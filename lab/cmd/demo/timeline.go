@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
 )
 
 // moment is a line of the timeline.

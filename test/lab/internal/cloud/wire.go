@@ -7,8 +7,8 @@ import (
 	"net"
 	"sync"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/wiretest"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/internal/inside"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/inside"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
 // Wire is the service that controls the WireServer.

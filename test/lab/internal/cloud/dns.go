@@ -10,7 +10,7 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/internal/inside"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/inside"
 )
 
 // Fault is what is wrong with a nameserver.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/internal/inside"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/inside"
 )
 
 // Addresses of the cloud's side.

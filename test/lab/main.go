@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/internal/cloud"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/internal/inside"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/cloud"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/inside"
 )
 
 // What this executable is when it is started under one of these names instead of its own.

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"net/netip"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/wiretest"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/internal/cloud"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/internal/inside"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/cloud"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/inside"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
 // What the cloud's servers give and log.

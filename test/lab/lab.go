@@ -8,7 +8,7 @@ import (
 	"os"
 	"os/exec"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/internal/inside"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/inside"
 )
 
 // Lab is a cloud and a guest, connected.

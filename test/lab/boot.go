@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/rpc"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/internal/inside"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/inside"
 )
 
 // boot starts the daemons, but those that the configuration leaves out.
