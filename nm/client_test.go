@@ -91,7 +91,7 @@ func TestDNSConfigOverTheBus(t *testing.T) {
 		{"its entry was lost", "eth0", nil, config},
 		{"its entry was lost, another's was not", "eth0", []map[string]any{entry("eth1", 100)}, config},
 		{"another's is exclusive", "eth0", []map[string]any{entry("eth1", -50)}, nm.DNSConfig{}},
-		{"global-dns", "eth0", []map[string]any{entry("", 0)}, nm.DNSConfig{}},
+		{"global-dns", "eth0", []map[string]any{entry("", 0)}, nm.DNSConfig{Global: true}},
 		{"a device without IPv4", "eth1", nil, nm.DNSConfig{}},
 		{"an unknown device", "eth9", nil, nm.DNSConfig{}},
 	}

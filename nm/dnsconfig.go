@@ -3,6 +3,7 @@ package nm
 import (
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // Keys of an entry of DnsManager.Configuration.
@@ -19,11 +20,14 @@ const (
 type DNSConfig struct {
 	// Nameservers of both address families, each in NetworkManager's order.
 	Nameservers []netip.Addr
-	// Domains are search domains, without repeats.
+	// Domains are search domains, without repeats in another case.
 	Domains []string
 	// Other holds servers that are no plain addresses (DNS over TLS with a
 	// name, another port), as NetworkManager spells them.
 	Other []string
+	// Global says that a global DNS configuration replaces that of all links:
+	// then all else is empty.
+	Global bool
 }
 
 // Empty reports whether NetworkManager wants no nameserver at all.
@@ -32,11 +36,16 @@ func (w DNSConfig) Empty() bool { return len(w.Nameservers) == 0 && len(w.Other)
 // ParseDNSConfig collects the entries of DnsManager.Configuration for one
 // interface: NetworkManager makes one for each address family, none for a
 // family without servers, and entries without an interface for global-dns,
-// which replace all others.
+// which replace all others, even where those are listed beside them (seen with
+// 1.42.4).
 func ParseDNSConfig(configuration []map[string]any, iface string) DNSConfig {
 	var w DNSConfig
 	for _, entry := range configuration {
-		if name, _ := entry[keyDNSInterface].(string); name != iface {
+		switch entry[keyDNSInterface] {
+		case nil, "":
+			return DNSConfig{Global: true}
+		case iface:
+		default:
 			continue
 		}
 		servers, _ := entry[keyDNSNameservers].([]string)
@@ -51,7 +60,7 @@ func ParseDNSConfig(configuration []map[string]any, iface string) DNSConfig {
 		}
 		names, _ := entry[keyDNSDomains].([]string)
 		for _, d := range names {
-			if !slices.Contains(w.Domains, d) {
+			if !slices.ContainsFunc(w.Domains, func(have string) bool { return strings.EqualFold(have, d) }) {
 				w.Domains = append(w.Domains, d)
 			}
 		}

@@ -26,7 +26,17 @@ func TestParseDNSConfig(t *testing.T) {
 	}{
 		{name: "nothing"},
 		{name: "another interface", config: []map[string]any{entry("eth1", []string{"10.0.0.1"}, nil)}},
-		{name: "global-dns replaces the link's", config: []map[string]any{entry("", []string{"10.0.0.1"}, nil)}},
+		{name: "global-dns replaces the link's", config: []map[string]any{entry("", []string{"10.0.0.1"}, nil)}, want: nm.DNSConfig{Global: true}},
+		{
+			name:   "global-dns beside the link's own entry",
+			config: []map[string]any{entry("eth0", []string{"10.0.0.2"}, []string{"a.example"}), entry("", []string{"10.0.0.1"}, nil)},
+			want:   nm.DNSConfig{Global: true},
+		},
+		{
+			name:   "domains that differ in case",
+			config: []map[string]any{entry("eth0", []string{"10.0.0.1"}, []string{"corp.example", "Corp.Example"})},
+			want:   nm.DNSConfig{Nameservers: addrs("10.0.0.1"), Domains: []string{"corp.example"}},
+		},
 		{
 			name: "one entry per address family",
 			config: []map[string]any{

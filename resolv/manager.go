@@ -95,7 +95,7 @@ func (m *Manager) SetDomains(ctx context.Context, ifindex int, names []string) e
 // error is ErrNotRunning also if resolved ends before it answers.
 func (m *Manager) FlushCaches(ctx context.Context) error {
 	err := m.obj.CallWithContext(ctx, flushCaches, defaultCallFlag).Err
-	if e, ok := errors.AsType[dbus.Error](err); ok && (e.Name == errNoReply || sentinel(e.Name) == ErrNotRunning) {
+	if e, ok := errors.AsType[dbus.Error](err); ok && (sentinel(e.Name) == ErrNoReply || sentinel(e.Name) == ErrNotRunning) {
 		return fmt.Errorf("resolv: flush caches: %w (%s)", ErrNotRunning, e.Name)
 	}
 	if err != nil && ctx.Err() != nil {
@@ -115,6 +115,9 @@ var (
 	// ErrLinkBusy says that systemd-networkd owns the link, or that it is the
 	// loopback device.
 	ErrLinkBusy = errors.New("systemd-networkd owns the link")
+	// ErrNoReply says that resolved ended before it answered: a change may have
+	// been made.
+	ErrNoReply = errors.New("systemd-resolved ended before it answered")
 	// ErrNoSuchLink says that resolved does not know the link, or not yet.
 	ErrNoSuchLink = errors.New("systemd-resolved does not know the link")
 )
@@ -146,6 +149,8 @@ func sentinel(name string) error {
 		return ErrLinkBusy
 	case "org.freedesktop.resolve1.NoSuchLink", "org.freedesktop.DBus.Error.UnknownObject":
 		return ErrNoSuchLink
+	case errNoReply:
+		return ErrNoReply
 	}
 	return nil
 }

@@ -45,17 +45,20 @@ func (s State) Contains(want []netip.Addr) bool {
 	return true
 }
 
-// EqualDomains reports whether the link has exactly these search domains.
+// EqualDomains reports whether the link has exactly these search domains, in any
+// order. Case does not count, nor does a closing dot: resolved keeps one of two
+// names that differ in no more.
 func (s State) EqualDomains(want []string) bool {
-	if len(s.Domains) != len(want) {
-		return false
-	}
+	set := map[string]bool{}
 	for _, d := range want {
-		if !slices.Contains(s.Domains, Domain{Name: strings.TrimSuffix(d, ".")}) {
+		set[strings.ToLower(strings.TrimSuffix(d, "."))] = true
+	}
+	for _, d := range s.Domains {
+		if name := strings.ToLower(d.Name); d.RouteOnly || !set[name] {
 			return false
 		}
 	}
-	return true
+	return len(s.Domains) == len(set)
 }
 
 // Elements of the Manager's properties DNSEx a(iiayqs), DNS a(iiay) and

@@ -242,13 +242,13 @@ func TestEvents(t *testing.T) {
 			"connect", logCheckedIn, "log resolved-unavailable interface=eth0 error=systemd-resolved is not available", reported,
 		}},
 		{name: "networkd owns the link", action: nm.Up, env: []string{lease}, change: func(w *world) { w.setErrs = slices.Repeat([]error{resolv.ErrLinkBusy}, 3) }, want: []string{
-			"connect", logCheckedIn, "log nameservers-left interface=eth0 reason=systemd-networkd owns the link", reported, "set nameservers 2 [168.63.129.16 10.0.0.1]",
+			"connect", logCheckedIn, "log nameservers-left interface=eth0 reason=systemd-networkd manages the link", reported, "set nameservers 2 [168.63.129.16 10.0.0.1]",
 		}},
 		{name: "a nameserver is silent", action: nm.Up, env: []string{lease}, change: func(w *world) { w.silent = addrs("10.0.0.1") }, want: sorted(both,
 			"log nameserver-silent interface=eth0 nameserver=10.0.0.1 error=no answer")},
 		{name: "ignore-auto-dns", action: nm.Up, env: []string{lease}, change: func(w *world) { w.wish = nm.DNSConfig{} }, want: []string{
 			"connect", logCheckedIn,
-			"log nameservers-left interface=eth0 reason=NetworkManager wants no nameservers for the link (ipv4.ignore-auto-dns, global-dns, or no DNS yet)", reported,
+			"log nameservers-left interface=eth0 reason=NetworkManager wants no nameservers for the link (ipv4.ignore-auto-dns, or no DNS configuration yet)", reported,
 		}},
 	}
 	for _, tt := range tests {

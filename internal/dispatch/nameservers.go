@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,56 +43,31 @@ type Link struct {
 	Index int
 }
 
-// Up compares lease, wish and resolved, and makes the smallest change that is
-// called for. lease is nil if the device has none. primary says that the link
-// has the IPv4 default route. The caller has the link's lock, and has looked at
-// both since it has. Up returns the nameservers that it pushed, if it did.
+// Up compares lease, NetworkManager's configuration and resolved, and makes the
+// smallest change that is called for. lease is nil if the device has none.
+// primary says that the link has the IPv4 default route. The caller has the
+// link's lock, and has looked at both since it has. Up returns the nameservers
+// that it pushed, if it did.
 func (n *Nameservers) Up(ctx context.Context, bus *Bus, l Link, lease *nm.Lease, primary bool) ([]netip.Addr, error) {
 	rec, _ := n.Records.Link(l.Index, n.BootID, l.Name) // read under the lock; unreadable is none
 	if !primary && rec.State != boot.Pushed {
 		return nil, nil
 	}
+	v := LinkView{Primary: primary, Activated: true, Record: rec, Own: n.OwnAddrs()}
+	if lease != nil {
+		v.Lease = lease.Nameservers
+	}
 	ask := bus.Entry
 	if rec.State == boot.Pushed || n.Reapplied {
 		ask = bus.Wish
 	}
-	wish, err := ask(ctx, l.Name)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, resolvedLimit, fmt.Errorf("systemd-resolved: no answer within %v", resolvedLimit))
-	defer cancel()
-	have, err := bus.LinkState(ctx, l.Index)
-	if err != nil {
-		return nil, n.refused(l, rec, err)
-	}
-	own := n.OwnAddrs()
-	v := linkView{primary: primary, wish: usableWish(wish, own), have: have, rec: rec}
-	if lease != nil {
-		v.lease = usable(lease.Nameservers, own)
-	}
-	switch what, reason := decide(v); what {
-	case push:
-		return v.wish.Nameservers, n.push(ctx, bus, l, v)
-	case undo:
-		return nil, n.undo(ctx, bus, l, v, reason)
-	case forget:
-		n.record(l, boot.Link{State: boot.None})
-	case leave:
-		n.leave(l, rec, reason)
-	case keep:
-		if rec.State == boot.Left {
-			n.record(l, boot.Link{State: boot.None})
-		}
-	}
-	return nil, nil
+	v.DNS, v.DNSErr = ask(ctx, l.Name)
+	return n.act(ctx, bus, l, v)
 }
 
-// Down takes back what we pushed, if it is still there and NetworkManager
-// wishes nothing: resolved itself keeps a link's servers over a down. A wish
-// means that the device is active again; its own event sees to the link.
-// NetworkManager may be waiting for us and unable to answer, or busy: then the
-// default route tells whether the device is active.
+// Down removes what we pushed, if it is still there and NetworkManager wants
+// nothing: resolved itself keeps a link's servers over a down. The caller has
+// the link's lock.
 func (n *Nameservers) Down(ctx context.Context, bus *Bus, l Link, primary func() bool) error {
 	unlock, err := n.lock(ctx, l)
 	if err != nil {
@@ -104,79 +80,122 @@ func (n *Nameservers) Down(ctx context.Context, bus *Bus, l Link, primary func()
 	}
 	ask, cancel := context.WithTimeout(ctx, downLimit)
 	defer cancel()
-	wish, err := bus.Entry(ask, l.Name)
-	if err == nil && !wish.Empty() || err != nil && primary() {
+	v := LinkView{Down: true, Record: rec, Own: n.OwnAddrs()}
+	if v.DNS, v.DNSErr = bus.Entry(ask, l.Name); v.DNSErr != nil && primary() {
 		return nil
 	}
-	ctx, cancel = context.WithTimeoutCause(ctx, resolvedLimit, fmt.Errorf("systemd-resolved: no answer within %v", resolvedLimit))
+	_, err = n.act(ctx, bus, l, v)
+	return err
+}
+
+// act reads what resolved has, and carries out what the policy says.
+func (n *Nameservers) act(ctx context.Context, bus *Bus, l Link, v LinkView) ([]netip.Addr, error) {
+	if v.DNSErr != nil && !v.Down {
+		return nil, v.DNSErr
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, resolvedLimit, fmt.Errorf("systemd-resolved: no answer within %v", resolvedLimit))
 	defer cancel()
-	have, err := bus.LinkState(ctx, l.Index)
-	if err != nil {
-		return n.refused(l, rec, err)
+	v.Have, v.HaveErr = bus.LinkState(ctx, l.Index)
+	p := Decide(v)
+	var err error
+	switch p.Action {
+	case ActPush:
+		err = n.push(ctx, bus, l, v, p)
+	case ActUndo:
+		err = n.undo(ctx, bus, l, v, p)
 	}
-	if !have.Equal(rec.Nameservers) {
+	if errors.Is(err, resolv.ErrLinkBusy) {
+		v.HaveErr, err = err, nil
+		p = Decide(v)
+	}
+	switch p.Action {
+	case ActPush:
+		if err == nil {
+			return p.Nameservers, nil
+		}
+	case ActForget:
 		n.record(l, boot.Link{State: boot.None})
-		return nil
+	case ActLeave:
+		n.leave(l, v, p)
+	case ActNone:
+		err = cmp.Or(err, v.HaveErr)
 	}
-	return n.undo(ctx, bus, l, linkView{have: have, rec: rec}, "the link went down")
+	return nil, err
 }
 
 // push writes the record first, and keeps it if resolved did not answer in time
 // and may do it yet: so there is at worst a record of what is not there, and
-// servers that nobody takes back only where no record can be kept at all.
-func (n *Nameservers) push(ctx context.Context, bus *Bus, l Link, v linkView) error {
-	servers := v.wish.Nameservers
-	domains, setDomains := domainsFor(v)
-	rec := boot.Link{State: boot.Pushed, Nameservers: servers, Domains: v.rec.Domains}
-	if setDomains {
-		rec.Domains = domains
+// servers that nobody removes only where no record can be kept at all. What was
+// pushed before is cleared before the record names something else: what resolved
+// has and the record agree at any moment.
+func (n *Nameservers) push(ctx context.Context, bus *Bus, l Link, v LinkView, p Plan) error {
+	changed := v.Record.State == boot.Pushed && !sameSet(v.Record.Nameservers, p.Nameservers) && len(v.Have.Nameservers) > 0
+	if changed {
+		if err := bus.SetNameservers(ctx, l.Index, nil); err != nil {
+			return err
+		}
 	}
+	if p.SetDomains && len(v.Have.Domains) > 0 {
+		if err := bus.SetDomains(ctx, l.Index, nil); err != nil {
+			return err
+		}
+	}
+	rec := boot.Link{State: boot.Pushed, Nameservers: p.Nameservers, Domains: p.Domains}
 	n.record(l, rec)
-	err := bus.SetNameservers(ctx, l.Index, servers)
+	err := bus.SetNameservers(ctx, l.Index, p.Nameservers)
 	for errors.Is(err, resolv.ErrNoSuchLink) && wait(ctx, linkRetry) {
-		err = bus.SetNameservers(ctx, l.Index, servers)
-	}
-	if err != nil && ctx.Err() != nil {
-		return err
+		err = bus.SetNameservers(ctx, l.Index, p.Nameservers)
 	}
 	if err != nil {
-		if v.rec.State == "" {
-			v.rec.State = boot.None
+		if ctx.Err() == nil && !errors.Is(err, resolv.ErrNoReply) && !errors.Is(err, resolv.ErrNotRunning) {
+			n.record(l, refused(v, changed, p.SetDomains))
 		}
-		n.record(l, v.rec) // nothing has changed
-		return n.refused(l, v.rec, err)
+		return err
 	}
-	if setDomains {
-		err = bus.SetDomains(ctx, l.Index, domains)
+	if p.SetDomains && len(p.Domains) > 0 {
+		err = bus.SetDomains(ctx, l.Index, p.Domains)
 	}
 	if err != nil && ctx.Err() == nil {
-		rec.Domains = v.rec.Domains // refused: they are not ours
+		rec.Domains = nil // refused: they are not ours
 		n.record(l, rec)
 	}
 	err = errors.Join(err, flush(ctx, bus))
 	n.Log(journal.NameserversPushed, slog.String("interface", l.Name),
-		slog.String("nameservers", join(servers)), slog.String("domains", strings.Join(rec.Domains, " ")))
+		slog.String("nameservers", join(p.Nameservers)), slog.String("domains", strings.Join(rec.Domains, " ")))
 	return err
 }
 
+// refused returns the record after resolved refused the servers of a push.
+func refused(v LinkView, cleared, clearedDomains bool) boot.Link {
+	rec := v.Record
+	switch {
+	case rec.State == "", rec.State == boot.Pushed && (cleared || len(v.Have.Nameservers) == 0):
+		return boot.Link{State: boot.None}
+	case clearedDomains:
+		rec.Domains = nil
+	}
+	return rec
+}
+
 // undo clears with empty lists, never with RevertLink.
-func (n *Nameservers) undo(ctx context.Context, bus *Bus, l Link, v linkView, reason string) error {
+func (n *Nameservers) undo(ctx context.Context, bus *Bus, l Link, v LinkView, p Plan) error {
 	err := bus.SetNameservers(ctx, l.Index, nil)
 	if errors.Is(err, resolv.ErrNoSuchLink) {
 		n.record(l, boot.Link{State: boot.None})
 		return nil
 	}
 	if err != nil {
-		return n.refused(l, v.rec, err)
+		return err
 	}
-	if len(v.rec.Domains) > 0 && v.have.EqualDomains(v.rec.Domains) {
-		err = bus.SetDomains(ctx, l.Index, nil)
+	if p.SetDomains {
+		if err := bus.SetDomains(ctx, l.Index, nil); err != nil {
+			return err
+		}
 	}
-	err = errors.Join(err, flush(ctx, bus))
 	n.record(l, boot.Link{State: boot.None})
 	n.Log(journal.NameserversUndone, slog.String("interface", l.Name),
-		slog.String("nameservers", join(v.rec.Nameservers)), slog.String("reason", reason))
-	return err
+		slog.String("nameservers", join(v.Record.Nameservers)), slog.String("reason", p.Reason))
+	return flush(ctx, bus)
 }
 
 // flush makes resolved forget what it knew before. One that was ended or started
@@ -206,30 +225,17 @@ func (n *Nameservers) Probe(ctx context.Context, bus *Bus, l Link, servers []net
 	wg.Wait()
 }
 
-// refused sorts out why resolved did not do what it was asked: two reasons are
-// a normal state of a machine, and said once.
-func (n *Nameservers) refused(l Link, rec boot.Link, err error) error {
-	switch {
-	case errors.Is(err, resolv.ErrNotRunning):
-		if rec.Reason != reasonAbsent {
-			n.record(l, boot.Link{State: boot.Left, Reason: reasonAbsent})
-			n.Log(journal.ResolvedUnavailable, slog.String("interface", l.Name), slog.Any("error", err))
-		}
-		return nil
-	case errors.Is(err, resolv.ErrLinkBusy):
-		n.leave(l, rec, reasonBusy)
-		return nil
-	}
-	return err
-}
-
-// leave records why a link is left alone, and says it unless that was said.
-func (n *Nameservers) leave(l Link, rec boot.Link, reason string) {
-	if rec.State == boot.Left && rec.Reason == reason {
+// leave records why a link is left alone, and reports it unless that was done.
+func (n *Nameservers) leave(l Link, v LinkView, p Plan) {
+	if v.Record.State == boot.Left && v.Record.Reason == p.Reason {
 		return
 	}
-	n.record(l, boot.Link{State: boot.Left, Reason: reason})
-	n.Log(journal.NameserversLeft, slog.String("interface", l.Name), slog.String("reason", reason))
+	n.record(l, boot.Link{State: boot.Left, Reason: p.Reason})
+	if p.Code == ResolvedUnavailable {
+		n.Log(journal.ResolvedUnavailable, slog.String("interface", l.Name), slog.Any("error", v.HaveErr))
+		return
+	}
+	n.Log(journal.NameserversLeft, slog.String("interface", l.Name), slog.String("reason", p.Reason))
 }
 
 func (n *Nameservers) lock(ctx context.Context, l Link) (func(), error) {

@@ -1,6 +1,9 @@
 package dispatch
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -10,77 +13,220 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
 )
 
-// step is what to do about a link's nameservers.
-type step int
-
-const (
-	keep   step = iota // as it is, the record too
-	push               // give resolved the wish
-	undo               // take back what we pushed
-	forget             // what we pushed is no longer there, or NetworkManager's now
-	leave              // resolved lacks the nameservers, and reason says why that is no business of ours
-)
-
-// Reasons for leaving a link alone, as they stand in records and journal.
-const (
-	reasonNoWish   = "NetworkManager wants no nameservers for the link (ipv4.ignore-auto-dns, global-dns, or no DNS yet)"
-	reasonOverride = "NetworkManager wants other nameservers than the lease has (ipv4.dns or the like)"
-	reasonGlobal   = "systemd-resolved has global nameservers (DNS= in resolved.conf, or a resolv.conf of the administrator's)"
-	reasonForeign  = "somebody else gave the link nameservers"
-	reasonBusy     = "systemd-networkd owns the link"
-	reasonAbsent   = "systemd-resolved is not available"
-)
-
-// linkView is what is known about a link, in plain values.
-type linkView struct {
-	primary bool         // it has the IPv4 default route
-	lease   []netip.Addr // usable nameservers of the lease; nil without one
-	wish    nm.DNSConfig // NetworkManager's, reduced to what is usable
-	have    resolv.State // resolved's
-	rec     boot.Link    // ours; zero if there is none
+// LinkView is what is known about a link's DNS configuration, in plain values.
+type LinkView struct {
+	Primary   bool         // the link has an IPv4 default route
+	Activated bool         // NetworkManager has activated the device (state 100)
+	External  bool         // NetworkManager found the device configured
+	Down      bool         // the link goes down
+	Lease     []netip.Addr // nameservers of the DHCPv4 lease, as they came; none without a lease
+	DNS       nm.DNSConfig // what NetworkManager wants the link to have
+	DNSErr    error        // why DNS is not known
+	GlobalDNS bool         // NetworkManager has a global DNS configuration, which replaces that of all links
+	Have      resolv.State // what systemd-resolved has
+	HaveErr   error        // why Have is not known, or why systemd-resolved refused a change
+	Record    boot.Link    // of this boot; zero without one
+	Own       []netip.Addr // the machine's own addresses
 }
 
-// decide is the whole policy: the wish is pushed as a whole, only if it is the
-// lease's own, and only over nothing or over what we pushed ourselves.
-func decide(v linkView) (step, string) {
-	ours := v.rec.State == boot.Pushed && v.have.Equal(v.rec.Nameservers)
-	unchanged := sameSet(v.wish.Nameservers, v.rec.Nameservers)
-	_, otherDomains := domainsFor(v)
-	reason := ""
-	switch {
-	case !v.primary:
-	case v.wish.Empty():
-		reason = reasonNoWish
-	case len(v.wish.Other) > 0 || !sameSet(only4(v.wish.Nameservers), v.lease):
-		reason = reasonOverride
-	}
-	switch {
-	case ours && !unchanged && (!v.primary || reason != ""):
-		return undo, reason // it is ours, and nobody's wish any more
-	case v.rec.State == boot.Pushed && (!v.primary || reason != ""):
-		return forget, ""
-	case len(v.lease) == 0 || !v.primary:
-		return keep, ""
-	case reason != "":
-		return leave, reason
-	case v.have.Contains(v.wish.Nameservers) && (!ours || unchanged && !otherDomains):
-		return keep, ""
-	case len(v.have.Global) > 0:
-		return leave, reasonGlobal
-	case ours, len(v.have.Nameservers) == 0:
-		return push, ""
-	}
-	return leave, reasonForeign
+// Action is what to do about a link's nameservers.
+type Action string
+
+// The actions.
+const (
+	ActNone   Action = "none"   // nothing, and the record stays
+	ActPush   Action = "push"   // configure Plan.Nameservers in systemd-resolved
+	ActUndo   Action = "undo"   // remove what was pushed
+	ActForget Action = "forget" // change the record only: there is nothing from us and nothing to report
+	ActLeave  Action = "leave"  // the link lacks the lease's nameservers, and is not for us to change: report why
+)
+
+// Plan is what the policy says about a link.
+type Plan struct {
+	Action      Action
+	Nameservers []netip.Addr // of a push
+	Domains     []string     // of a push: the search domains that are ours after it
+	SetDomains  bool         // the push or undo changes the search domains
+	Code        ReasonCode
+	Reason      string // Code as a sentence
+	Trace       string // one line: what was known and what follows
 }
 
-// domainsFor returns the domains to set with a push, and whether to set any:
-// only where the link has none, or those that we set before.
-func domainsFor(v linkView) ([]string, bool) {
-	ours := v.rec.State == boot.Pushed && len(v.rec.Domains) > 0 && v.have.EqualDomains(v.rec.Domains)
-	if !ours && (len(v.have.Domains) > 0 || len(v.wish.Domains) == 0) {
+// Decide is the policy. NetworkManager's configuration of the link is pushed as
+// a whole, only if its IPv4 servers are the lease's, and only over nothing or
+// over what was pushed before. What was pushed is ours for as long as
+// systemd-resolved has exactly that; it is removed when NetworkManager no
+// longer wants it and nothing can be pushed in its place.
+func Decide(v LinkView) Plan {
+	d := decision{LinkView: v, want: usableConfig(v.DNS, v.Own), lease: usable(v.Lease, v.Own)}
+	if v.GlobalDNS || v.DNSErr != nil {
+		d.want = nm.DNSConfig{Global: v.GlobalDNS}
+	}
+	d.ours = v.Record.State == boot.Pushed &&
+		(v.Have.Equal(v.Record.Nameservers) || len(v.Have.Nameservers) == 0 && d.ourDomains())
+	p := d.plan()
+	p.Reason = p.Code.Sentence()
+	switch p.Action {
+	case ActPush:
+		p.Nameservers = d.want.Nameservers
+		p.Domains, p.SetDomains = d.domains()
+	case ActUndo:
+		p.SetDomains = d.ourDomains()
+	}
+	p.Trace = d.trace(p)
+	return p
+}
+
+// decision is a view reduced to what is usable.
+type decision struct {
+	LinkView
+	want  nm.DNSConfig
+	lease []netip.Addr
+	ours  bool // systemd-resolved has what the record says that we pushed
+}
+
+func (d *decision) plan() Plan {
+	if p, ok := d.unknown(); ok {
+		return p
+	}
+	why := d.obstacle()
+	_, otherDomains := d.domains()
+	switch {
+	case d.ours && d.stillWanted() && (why != "" || !otherDomains):
+		return Plan{Action: ActNone, Code: cmp.Or(why, UpToDate)}
+	case d.ours && (why != "" || len(d.Have.Global) > 0):
+		return Plan{Action: ActUndo, Code: cmp.Or(why, GlobalServers)}
+	case why != "" && (len(d.lease) == 0 || !d.Primary || d.Down || !d.Activated || d.External):
+		return d.forget(why)
+	case why != "":
+		return Plan{Action: ActLeave, Code: why}
+	case !d.ours && d.Have.Contains(d.want.Nameservers):
+		return d.forget(UpToDate)
+	case len(d.Have.Global) > 0:
+		return Plan{Action: ActLeave, Code: GlobalServers}
+	case d.ours:
+		return Plan{Action: ActPush, Code: DNSChanged}
+	case len(d.Have.Nameservers) == 0:
+		return Plan{Action: ActPush, Code: NameserversMissing}
+	}
+	return Plan{Action: ActLeave, Code: OtherServers}
+}
+
+// unknown covers the answers that did not come: they change nothing, and no
+// record of a push.
+func (d *decision) unknown() (Plan, bool) {
+	switch {
+	case errors.Is(d.HaveErr, resolv.ErrNotRunning) && d.Record.State == boot.Pushed:
+		return Plan{Action: ActNone, Code: ResolvedUnavailable}, true
+	case errors.Is(d.HaveErr, resolv.ErrNotRunning):
+		return Plan{Action: ActLeave, Code: ResolvedUnavailable}, true
+	case errors.Is(d.HaveErr, resolv.ErrLinkBusy):
+		return Plan{Action: ActLeave, Code: ManagedByNetworkd}, true
+	case d.HaveErr != nil:
+		return Plan{Action: ActNone, Code: ResolvedFailed}, true
+	case d.DNSErr != nil && !(d.Down && !d.Primary):
+		// On down NetworkManager may be waiting for us: then the default route
+		// tells whether the device is active.
+		return Plan{Action: ActNone, Code: NetworkManagerFailed}, true
+	case d.Down && !d.want.Empty():
+		return Plan{Action: ActNone, Code: ActiveAgain}, true
+	case !d.Activated && !d.want.Empty():
+		return Plan{Action: ActNone, Code: NotActivated}, true
+	}
+	return Plan{}, false
+}
+
+// obstacle returns why NetworkManager's configuration is not pushed; "" if
+// nothing keeps it from being pushed.
+func (d *decision) obstacle() ReasonCode {
+	switch {
+	case d.Down:
+		return LinkDown
+	case !d.Activated:
+		return NotActivated
+	case d.External:
+		return External
+	case d.want.Global:
+		return GlobalDNS
+	case d.want.Empty() && len(d.lease) == 0:
+		return NoLeaseServers
+	case d.want.Empty():
+		return NoDNSConfig
+	case len(d.want.Other) > 0 || !sameSet(only4(d.want.Nameservers), d.lease):
+		return DNSDiffers
+	case !d.Primary:
+		return NotDefaultRoute
+	case len(d.lease) == 0:
+		return NoLeaseServers
+	}
+	return ""
+}
+
+// stillWanted reports whether NetworkManager wants what was pushed.
+func (d *decision) stillWanted() bool {
+	return sameSet(d.want.Nameservers, d.Record.Nameservers) && len(d.Have.Nameservers) > 0 &&
+		(!d.ourDomains() || !slices.ContainsFunc(d.Record.Domains, func(name string) bool {
+			return !slices.ContainsFunc(d.want.Domains, func(w string) bool { return strings.EqualFold(w, name) })
+		}))
+}
+
+// forget keeps the record unless it says what is no longer so.
+func (d *decision) forget(code ReasonCode) Plan {
+	if d.Record.State == "" || d.Record.State == boot.None {
+		return Plan{Action: ActNone, Code: code}
+	}
+	return Plan{Action: ActForget, Code: code}
+}
+
+// ourDomains reports whether the link has exactly the domains that were pushed.
+func (d *decision) ourDomains() bool {
+	return d.Record.State == boot.Pushed && len(d.Record.Domains) > 0 && d.Have.EqualDomains(d.Record.Domains)
+}
+
+// domains returns the domains that are ours after a push, and whether to set
+// them: only where the link has none, or those that were pushed before.
+func (d *decision) domains() (ours []string, set bool) {
+	if !d.ourDomains() && (len(d.Have.Domains) > 0 || len(d.want.Domains) == 0) {
 		return nil, false
 	}
-	return v.wish.Domains, !v.have.EqualDomains(v.wish.Domains)
+	return d.want.Domains, !d.Have.EqualDomains(d.want.Domains)
+}
+
+func (d *decision) trace(p Plan) string {
+	var flags []string
+	for _, f := range []struct {
+		set  bool
+		name string
+	}{
+		{d.Down, "down"},
+		{d.Activated, "activated"},
+		{d.External, "external"},
+		{d.Primary, "default-route"},
+		{d.want.Global, "global-dns"},
+		{d.ours, "ours"},
+	} {
+		if f.set {
+			flags = append(flags, f.name)
+		}
+	}
+	want, have := join(d.want.Nameservers), joinServers(d.Have.Nameservers)
+	if d.DNSErr != nil {
+		want = "unknown"
+	}
+	if d.HaveErr != nil {
+		have = "unknown"
+	}
+	or := func(s string) string { return cmp.Or(s, "-") }
+	return fmt.Sprintf("%s: lease %s, desired %s, resolved %s, record %s %s: %s, %s", or(strings.Join(flags, " ")), or(join(d.lease)),
+		or(want), or(have), or(string(d.Record.State)), or(join(d.Record.Nameservers)), p.Action, p.Code)
+}
+
+func joinServers(servers []resolv.Server) string {
+	addrs := make([]netip.Addr, len(servers))
+	for i, s := range servers {
+		addrs[i] = s.Addr
+	}
+	return join(addrs)
 }
 
 // usable drops the addresses that nobody can be asked at, and repeats: resolved
@@ -96,14 +242,13 @@ func usable(servers, own []netip.Addr) []netip.Addr {
 	return out
 }
 
-// usableWish reduces a wish to usable servers and plain search domains: a name
-// that begins with a tilde only routes queries, which is not for us to set.
-func usableWish(w nm.DNSConfig, own []netip.Addr) nm.DNSConfig {
-	return nm.DNSConfig{
-		Nameservers: usable(w.Nameservers, own),
-		Domains:     slices.DeleteFunc(slices.Clone(w.Domains), func(d string) bool { return strings.HasPrefix(d, "~") }),
-		Other:       w.Other,
-	}
+// usableConfig reduces a configuration to usable servers and plain search
+// domains: a name that begins with a tilde only routes queries, which is not
+// for us to set.
+func usableConfig(c nm.DNSConfig, own []netip.Addr) nm.DNSConfig {
+	c.Nameservers = usable(c.Nameservers, own)
+	c.Domains = slices.DeleteFunc(slices.Clone(c.Domains), func(d string) bool { return strings.HasPrefix(d, "~") })
+	return c
 }
 
 func only4(servers []netip.Addr) []netip.Addr {

@@ -1,7 +1,10 @@
 package dispatch
 
 import (
+	"errors"
 	"net/netip"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,80 +30,128 @@ func servers(s string) (out []resolv.Server) {
 	return out
 }
 
+// Action and code are in the table, the traces in testdata/decide.golden.
 func TestDecide(t *testing.T) {
 	const (
 		lease = "168.63.129.16 10.0.0.1"
 		both  = "168.63.129.16 10.0.0.1 2001:db8::1"
 	)
+	errNoAnswer := errors.New("no answer")
 	pushed := func(s string) boot.Link { return boot.Link{State: boot.Pushed, Nameservers: addrs(s)} }
 	tests := []struct {
-		name              string
-		secondary         bool
-		lease, wish, have string
-		global            string
-		other             []string
-		rec               boot.Link
-		want              step
-		reason            string
+		name                 string
+		change               func(*LinkView) // of an activated device with a default route
+		lease, desired, have string
+		global               string
+		rec                  boot.Link
+		want                 Action
+		code                 ReasonCode
 	}{
-		{name: "NetworkManager has pushed", lease: lease, wish: lease, have: lease, want: keep},
-		{name: "resolved has more", lease: lease, wish: lease, have: "9.9.9.9 " + lease, want: keep},
-		{name: "another order", lease: lease, wish: lease, have: "10.0.0.1 168.63.129.16", want: keep},
-		{name: "resolved has nothing", lease: lease, wish: lease, want: push},
-		{name: "both families", lease: lease, wish: both, want: push},
-		{name: "both families there", lease: lease, wish: both, have: both, want: keep},
-		{name: "IPv6 came later", lease: lease, wish: both, have: lease, rec: pushed(lease), want: push},
-		{name: "ours, as wished", lease: lease, wish: lease, have: lease, rec: pushed(lease), want: keep},
-		{name: "ours, the lease has changed", lease: "10.0.0.2", wish: "10.0.0.2", have: lease, rec: pushed(lease), want: push},
-		{name: "ours, a server fewer", lease: "10.0.0.1", wish: "10.0.0.1", have: lease, rec: pushed(lease), want: push},
-		{name: "ours was emptied by NetworkManager", lease: lease, wish: lease, rec: pushed(lease), want: push},
-		{name: "servers set by hand", lease: lease, wish: lease, have: "9.9.9.9", want: leave, reason: reasonForeign},
-		{name: "ours replaced by hand", lease: lease, wish: lease, have: "9.9.9.9", rec: pushed(lease), want: leave, reason: reasonForeign},
-		{name: "ours and one by hand, lease changed", lease: "10.0.0.2", wish: "10.0.0.2", have: lease + " 9.9.9.9", rec: pushed(lease), want: leave, reason: reasonForeign},
+		{name: "NetworkManager has pushed", lease: lease, desired: lease, have: lease, want: ActNone, code: UpToDate},
+		{name: "resolved has more", lease: lease, desired: lease, have: "9.9.9.9 " + lease, want: ActNone, code: UpToDate},
+		{name: "another order", lease: lease, desired: lease, have: "10.0.0.1 168.63.129.16", want: ActNone, code: UpToDate},
+		{name: "resolved has nothing", lease: lease, desired: lease, want: ActPush, code: NameserversMissing},
+		{name: "both families", lease: lease, desired: both, want: ActPush, code: NameserversMissing},
+		{name: "both families there", lease: lease, desired: both, have: both, want: ActNone, code: UpToDate},
+		{name: "IPv6 came later", lease: lease, desired: both, have: lease, rec: pushed(lease), want: ActPush, code: DNSChanged},
+		{name: "ours, as desired", lease: lease, desired: lease, have: lease, rec: pushed(lease), want: ActNone, code: UpToDate},
+		{name: "ours, the lease has changed", lease: "10.0.0.2", desired: "10.0.0.2", have: lease, rec: pushed(lease), want: ActPush, code: DNSChanged},
+		{name: "ours, a server fewer", lease: "10.0.0.1", desired: "10.0.0.1", have: lease, rec: pushed(lease), want: ActPush, code: DNSChanged},
+		{name: "ours was emptied by NetworkManager", lease: lease, desired: lease, rec: pushed(lease), want: ActPush, code: NameserversMissing},
+		{name: "servers set by hand", lease: lease, desired: lease, have: "9.9.9.9", want: ActLeave, code: OtherServers},
+		{name: "ours replaced by hand", lease: lease, desired: lease, have: "9.9.9.9", rec: pushed(lease), want: ActLeave, code: OtherServers},
+		{name: "ours and one by hand, lease changed", lease: "10.0.0.2", desired: "10.0.0.2", have: lease + " 9.9.9.9", rec: pushed(lease), want: ActLeave, code: OtherServers},
+		{name: "NetworkManager has taken over and pushed a change", lease: "10.0.0.2", desired: "10.0.0.2", have: "10.0.0.2", rec: pushed(lease), want: ActForget, code: UpToDate},
+		{name: "left before, up to date now", lease: lease, desired: lease, have: lease, rec: boot.Link{State: boot.Left, Reason: "x"}, want: ActForget, code: UpToDate},
 
-		{name: "ignore-auto-dns", lease: lease, want: leave, reason: reasonNoWish},
-		{name: "ignore-auto-dns after a push", lease: lease, have: lease, rec: pushed(lease), want: undo, reason: reasonNoWish},
-		{name: "ipv4.dns", lease: lease, wish: "9.9.9.9", want: leave, reason: reasonOverride},
-		{name: "ipv4.dns beside the lease's", lease: lease, wish: lease + " 9.9.9.9", want: leave, reason: reasonOverride},
-		{name: "ipv4.dns after a push, NetworkManager does not push", lease: lease, wish: "9.9.9.9", have: lease, rec: pushed(lease), want: undo, reason: reasonOverride},
-		{name: "ipv4.dns after a push, NetworkManager pushes", lease: lease, wish: "9.9.9.9", have: "9.9.9.9", rec: pushed(lease), want: forget},
-		{name: "DNS over TLS", lease: lease, wish: lease, other: []string{"dns+tls://1.1.1.1"}, want: leave, reason: reasonOverride},
-		{name: "only IPv6 wished", lease: lease, wish: "2001:db8::1", want: leave, reason: reasonOverride},
-		{name: "global servers", lease: lease, wish: lease, global: "9.9.9.9", want: leave, reason: reasonGlobal},
-		{name: "global servers, link in order", lease: lease, wish: lease, have: lease, global: "9.9.9.9", want: keep},
-		{name: "global servers, ours from before", lease: "10.0.0.2", wish: "10.0.0.2", have: lease, global: "9.9.9.9", rec: pushed(lease), want: leave, reason: reasonGlobal},
+		{name: "ignore-auto-dns", lease: lease, want: ActLeave, code: NoDNSConfig},
+		{name: "ignore-auto-dns after a push", lease: lease, have: lease, rec: pushed(lease), want: ActUndo, code: NoDNSConfig},
+		{name: "ipv4.dns", lease: lease, desired: "9.9.9.9", want: ActLeave, code: DNSDiffers},
+		{name: "ipv4.dns beside the lease's", lease: lease, desired: lease + " 9.9.9.9", want: ActLeave, code: DNSDiffers},
+		{name: "ipv4.dns after a push, NetworkManager does not push", lease: lease, desired: "9.9.9.9", have: lease, rec: pushed(lease), want: ActUndo, code: DNSDiffers},
+		{name: "ipv4.dns after a push, NetworkManager pushes", lease: lease, desired: "9.9.9.9", have: "9.9.9.9", rec: pushed(lease), want: ActLeave, code: DNSDiffers},
+		{name: "only IPv6 desired", lease: lease, desired: "2001:db8::1", want: ActLeave, code: DNSDiffers},
+		{name: "global-dns", lease: lease, desired: lease, change: func(v *LinkView) { v.GlobalDNS = true }, want: ActLeave, code: GlobalDNS},
+		{name: "global-dns after a push", lease: lease, desired: lease, have: lease, change: func(v *LinkView) { v.GlobalDNS = true }, rec: pushed(lease), want: ActUndo, code: GlobalDNS},
+		{name: "global servers", lease: lease, desired: lease, global: "9.9.9.9", want: ActLeave, code: GlobalServers},
+		{name: "global servers, link up to date", lease: lease, desired: lease, have: lease, global: "9.9.9.9", want: ActNone, code: UpToDate},
+		{name: "global servers, ours is up to date", lease: lease, desired: lease, have: lease, global: "9.9.9.9", rec: pushed(lease), want: ActNone, code: UpToDate},
+		{name: "global servers, ours is out of date", lease: "10.0.0.2", desired: "10.0.0.2", have: lease, global: "9.9.9.9", rec: pushed(lease), want: ActUndo, code: GlobalServers},
 
-		{name: "static profile", wish: "9.9.9.9", want: keep},
-		{name: "static profile after a push", wish: "9.9.9.9", have: lease, rec: pushed(lease), want: undo, reason: reasonOverride},
-		{name: "static profile with the same servers after a push", wish: lease, have: lease, rec: pushed(lease), want: forget},
-		{name: "lease without servers", lease: "", wish: "", want: keep},
+		{name: "static profile", desired: "9.9.9.9", want: ActNone, code: DNSDiffers},
+		{name: "static profile after a push", desired: "9.9.9.9", have: lease, rec: pushed(lease), want: ActUndo, code: DNSDiffers},
+		{name: "static profile with the same servers after a push", desired: lease, have: lease, rec: pushed(lease), want: ActNone, code: DNSDiffers},
+		{name: "lease without servers", want: ActNone, code: NoLeaseServers},
+		{name: "only IPv6 desired, lease without servers", desired: "2001:db8::1", want: ActNone, code: NoLeaseServers},
 
-		{name: "never-default", secondary: true, lease: lease, wish: lease, want: keep},
-		{name: "never-default after a push", secondary: true, lease: lease, wish: "", have: lease, rec: pushed(lease), want: undo},
-		{name: "never-default after a push, NetworkManager still wishes the same", secondary: true, lease: lease, wish: lease, have: lease, rec: pushed(lease), want: forget},
+		{name: "never-default", lease: lease, desired: lease, change: func(v *LinkView) { v.Primary = false }, want: ActNone, code: NotDefaultRoute},
+		{name: "never-default after a push, nothing desired", lease: lease, have: lease, change: func(v *LinkView) { v.Primary = false }, rec: pushed(lease), want: ActUndo, code: NoDNSConfig},
+		{name: "never-default after a push, others desired", lease: "10.0.0.2", desired: "10.0.0.2", have: lease, change: func(v *LinkView) { v.Primary = false }, rec: pushed(lease), want: ActUndo, code: NotDefaultRoute},
+		{name: "never-default after a push, the same desired", lease: lease, desired: lease, have: lease, change: func(v *LinkView) { v.Primary = false }, rec: pushed(lease), want: ActNone, code: NotDefaultRoute},
+		{name: "never-default after a push that is gone", lease: lease, desired: lease, change: func(v *LinkView) { v.Primary = false }, rec: pushed(lease), want: ActForget, code: NotDefaultRoute},
+		{name: "external", lease: lease, desired: lease, change: func(v *LinkView) { v.External = true }, want: ActNone, code: External},
+		{name: "not activated yet", lease: lease, desired: lease, change: func(v *LinkView) { v.Activated = false }, want: ActNone, code: NotActivated},
+		{name: "not activated any more", have: lease, change: func(v *LinkView) { v.Activated = false }, rec: pushed(lease), want: ActUndo, code: NotActivated},
+
+		{name: "down", have: lease, change: func(v *LinkView) { v.Down = true }, rec: pushed(lease), want: ActUndo, code: LinkDown},
+		{name: "down with nothing of ours", have: "9.9.9.9", change: func(v *LinkView) { v.Down = true }, want: ActNone, code: LinkDown},
+		{name: "down, changed by hand", have: "9.9.9.9", change: func(v *LinkView) { v.Down = true }, rec: pushed(lease), want: ActForget, code: LinkDown},
+		{name: "down, active again", desired: lease, have: lease, change: func(v *LinkView) { v.Down = true }, rec: pushed(lease), want: ActNone, code: ActiveAgain},
+		{name: "down, NetworkManager waits for us", have: lease, change: func(v *LinkView) { v.Down, v.Primary, v.DNSErr = true, false, errNoAnswer }, rec: pushed(lease), want: ActUndo, code: LinkDown},
+		{name: "down, NetworkManager is busy and the device active", have: lease, change: func(v *LinkView) { v.Down, v.DNSErr = true, errNoAnswer }, rec: pushed(lease), want: ActNone, code: NetworkManagerFailed},
+
+		{name: "NetworkManager does not answer", lease: lease, have: lease, change: func(v *LinkView) { v.DNSErr = errNoAnswer }, rec: pushed(lease), want: ActNone, code: NetworkManagerFailed},
+		{name: "resolved does not answer", lease: lease, desired: lease, change: func(v *LinkView) { v.HaveErr = errNoAnswer }, rec: pushed(lease), want: ActNone, code: ResolvedFailed},
+		{name: "resolved is not available", lease: lease, desired: lease, change: func(v *LinkView) { v.HaveErr = resolv.ErrNotRunning }, want: ActLeave, code: ResolvedUnavailable},
+		{name: "resolved is not available, ours on the link", lease: lease, desired: lease, change: func(v *LinkView) { v.HaveErr = resolv.ErrNotRunning }, rec: pushed(lease), want: ActNone, code: ResolvedUnavailable},
+		{name: "networkd manages the link", lease: lease, desired: lease, change: func(v *LinkView) { v.HaveErr = resolv.ErrLinkBusy }, want: ActLeave, code: ManagedByNetworkd},
 	}
+	var traces []string
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, reason := decide(linkView{
-				primary: !tt.secondary, lease: addrs(tt.lease), wish: nm.DNSConfig{Nameservers: addrs(tt.wish), Other: tt.other},
-				have: resolv.State{Nameservers: servers(tt.have), Global: servers(tt.global)}, rec: tt.rec,
-			})
-			if got != tt.want || reason != tt.reason {
-				t.Errorf("got %v, %q; want %v, %q", got, reason, tt.want, tt.reason)
+			v := LinkView{
+				Primary: true, Activated: true, Lease: addrs(tt.lease), DNS: nm.DNSConfig{Nameservers: addrs(tt.desired)},
+				Have: resolv.State{Nameservers: servers(tt.have), Global: servers(tt.global)}, Record: tt.rec,
+			}
+			if tt.change != nil {
+				tt.change(&v)
+			}
+			p := Decide(v)
+			if p.Action != tt.want || p.Code != tt.code {
+				t.Errorf("got %s, %s; want %s, %s", p.Action, p.Code, tt.want, tt.code)
+			}
+			traces = append(traces, tt.name+"\n\t"+p.Trace+"\n")
+			if p.Reason == "" {
+				t.Errorf("%s has no sentence", p.Code)
+			}
+			if want := v.DNS.Nameservers; p.Action == ActPush && !slices.Equal(p.Nameservers, want) {
+				t.Errorf("pushes %v, want %v", p.Nameservers, want)
 			}
 		})
 	}
+	golden, err := os.ReadFile("testdata/decide.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(golden), strings.Join(traces, "")); diff != "" {
+		t.Errorf("traces (-want +got):\n%s", diff)
+	}
 }
 
-// A server with a port or a name is not the plain one that we push.
+// A server with a port or a name is not the plain one that we push, nor is DNS
+// over TLS in the profile the lease's server.
 func TestDecideNotPlain(t *testing.T) {
-	v := linkView{
-		primary: true, lease: addrs("10.0.0.1"), wish: nm.DNSConfig{Nameservers: addrs("10.0.0.1")},
-		have: resolv.State{Nameservers: []resolv.Server{{Addr: addrs("10.0.0.1")[0], Name: "dns.example"}}},
-		rec:  boot.Link{State: boot.Pushed, Nameservers: addrs("10.0.0.1")},
+	v := LinkView{
+		Primary: true, Activated: true, Lease: addrs("10.0.0.1"), DNS: nm.DNSConfig{Nameservers: addrs("10.0.0.1")},
+		Have:   resolv.State{Nameservers: []resolv.Server{{Addr: addrs("10.0.0.1")[0], Name: "dns.example"}}},
+		Record: boot.Link{State: boot.Pushed, Nameservers: addrs("10.0.0.1")},
 	}
-	if got, reason := decide(v); got != leave || reason != reasonForeign {
-		t.Errorf("got %v, %q; want to leave it", got, reason)
+	if p := Decide(v); p.Action != ActLeave || p.Code != OtherServers {
+		t.Errorf("got %v, %q; want to leave it", p.Action, p.Code)
+	}
+	v.DNS.Other, v.Have = []string{"dns+tls://1.1.1.1"}, resolv.State{}
+	if p := Decide(v); p.Action != ActLeave || p.Code != DNSDiffers {
+		t.Errorf("got %v, %q; want to leave it", p.Action, p.Code)
 	}
 }
 
@@ -113,25 +164,27 @@ func TestDomainsFor(t *testing.T) {
 	}
 	ours := boot.Link{State: boot.Pushed, Domains: []string{"a.example"}}
 	tests := []struct {
-		name string
-		wish []string
-		have []resolv.Domain
-		rec  boot.Link
-		want []string
-		set  bool
+		name    string
+		desired []string
+		have    []resolv.Domain
+		rec     boot.Link
+		want    []string
+		set     bool
 	}{
 		{name: "none anywhere"},
-		{name: "the link has none", wish: []string{"a.example"}, want: []string{"a.example"}, set: true},
-		{name: "the link has the wish", wish: []string{"a.example"}, have: have("a.example")},
-		{name: "the link has others", wish: []string{"a.example"}, have: have("b.example")},
-		{name: "ours, unchanged", wish: []string{"a.example"}, have: have("a.example"), rec: ours, want: []string{"a.example"}},
-		{name: "ours, changed", wish: []string{"c.example"}, have: have("a.example"), rec: ours, want: []string{"c.example"}, set: true},
-		{name: "ours, no longer wished", have: have("a.example"), rec: ours, set: true},
-		{name: "a routing domain is not ours", wish: []string{"a.example"}, have: []resolv.Domain{{Name: "a.example", RouteOnly: true}}, rec: ours},
+		{name: "the link has none", desired: []string{"a.example"}, want: []string{"a.example"}, set: true},
+		{name: "the link has them", desired: []string{"a.example"}, have: have("a.example")},
+		{name: "the link has others", desired: []string{"a.example"}, have: have("b.example")},
+		{name: "ours, unchanged", desired: []string{"a.example"}, have: have("a.example"), rec: ours, want: []string{"a.example"}},
+		{name: "ours, changed", desired: []string{"c.example"}, have: have("a.example"), rec: ours, want: []string{"c.example"}, set: true},
+		{name: "ours, no longer desired", have: have("a.example"), rec: ours, set: true},
+		{name: "ours in another case", desired: []string{"A.example"}, have: have("a.Example"), rec: ours, want: []string{"A.example"}},
+		{name: "a routing domain is not ours", desired: []string{"a.example"}, have: []resolv.Domain{{Name: "a.example", RouteOnly: true}}, rec: ours},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, set := domainsFor(linkView{wish: nm.DNSConfig{Domains: tt.wish}, have: resolv.State{Domains: tt.have}, rec: tt.rec})
+			d := decision{LinkView: LinkView{Have: resolv.State{Domains: tt.have}, Record: tt.rec}, want: nm.DNSConfig{Domains: tt.desired}}
+			got, set := d.domains()
 			if diff := cmp.Diff(tt.want, got); diff != "" || set != tt.set {
 				t.Errorf("set %v, want %v; domains (-want +got):\n%s", set, tt.set, diff)
 			}
@@ -155,9 +208,9 @@ func TestUsable(t *testing.T) {
 			}
 		})
 	}
-	w := usableWish(nm.DNSConfig{Nameservers: addrs("127.0.0.1 10.0.0.1"), Domains: []string{"~.", "a.example", "~b.example"}}, own)
+	w := usableConfig(nm.DNSConfig{Nameservers: addrs("127.0.0.1 10.0.0.1"), Domains: []string{"~.", "a.example", "~b.example"}}, own)
 	want := nm.DNSConfig{Nameservers: addrs("10.0.0.1"), Domains: []string{"a.example"}}
 	if diff := cmp.Diff(want, w, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
-		t.Errorf("wish (-want +got):\n%s", diff)
+		t.Errorf("want (-want +got):\n%s", diff)
 	}
 }
