@@ -8,61 +8,113 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 )
 
 // version is set by the build, -X main.version.
 var version = "unknown"
 
-const usage = `usage: nm-azure-dispatch COMMAND [OPTION ...]
-
-  check-in [--force] [--server ADDR] [--timeout DURATION]
-            tell Azure that this VM is ready, unless that was done in this boot
-  doctor [--json] [--interface INTERFACE] [--name NAME]
-            look at everything between this machine and Azure, step by step, and
-            say what to do where it fails; change nothing
-  hook INTERFACE ACTION
-            what NetworkManager's dispatcher runs: handle one of its events
-  report-failure --reason TEXT [--timeout DURATION]
-            tell Azure that provisioning failed, and why; refused after a
-            check-in in the same boot
-  status [--json]
-            say how the check-in of this boot and the nameservers stand
-  version   print the versions of the program, of Go and of the modules in it
-
+const (
+	usageHead = "usage: nm-azure-dispatch COMMAND [OPTION ...]\n\n"
+	usageTail = `
 Exit status: 0 done or nothing to do, 1 failed, 2 wrong usage. Of status and
-doctor: 0 ready, or nothing fails; 1 not so; 3 this machine is not Azure.
+doctor: 0 ready, or no step failed; 1 otherwise; 3 this machine is not Azure.
+nm-azure-dispatch COMMAND --help prints the options of a command.
 See nm-azure-dispatch(8).
 `
+)
+
+// subcommand is what a person or a unit can run.
+type subcommand struct {
+	name, args string
+	summary    string // one line
+	options    string // one or more lines for each, "" without any
+	run        func([]string) int
+}
+
+// subcommands lists all of them, in the order of --help.
+func subcommands() []subcommand {
+	return []subcommand{
+		{
+			"check-in", "[--force] [--server ADDR] [--timeout DURATION]", "report to Azure that this VM is ready, once per boot",
+			"  --force             report Ready even if this boot has a report already\n" +
+				"  --server ADDR       the WireServer's IPv4 address; no lease is read, and the\n" +
+				"                      platform is not checked\n" +
+				"  --timeout DURATION  when to give up, such as 90s or 20m\n", checkIn,
+		},
+		{
+			"doctor", "[--json] [--interface INTERFACE] [--name NAME]", "run all checks and print a remedy for each failure; read-only",
+			"  --json                 print JSON, docs/schema/doctor.json\n" +
+				"  --interface INTERFACE  the interface to check, by default that of the\n" +
+				"                         default route\n" +
+				"  --name NAME            the name to resolve\n", runDoctor,
+		},
+		{"hook", "INTERFACE ACTION", "handle an event of NetworkManager's dispatcher", "", wrongHook},
+		{
+			"report-failure", "--reason TEXT [--timeout DURATION]", "report to Azure that provisioning failed",
+			"  --reason TEXT       the reason that Azure shows, at most 512 characters\n" +
+				"  --timeout DURATION  when to give up, such as 90s or 20m\n", reportFailure,
+		},
+		{
+			"status", "[--json]", "print this boot's check-in and each link's nameservers",
+			"  --json  print JSON, docs/schema/status.json\n", printStatus,
+		},
+		{"version", "", "print the versions of the program, of Go and of its modules", "", printVersion},
+	}
+}
+
+// usage is the text of --help.
+func usage() string {
+	var b strings.Builder
+	b.WriteString(usageHead)
+	for _, c := range subcommands() {
+		fmt.Fprintf(&b, "  %-15s %s\n", c.name, c.summary)
+	}
+	b.WriteString(usageTail)
+	return b.String()
+}
+
+// help is the text of --help after the command's name.
+func (c subcommand) help() string {
+	text := strings.TrimRight("usage: nm-azure-dispatch "+c.name+" "+c.args, " ") + "\n\n" + c.summary + "\n"
+	if c.options != "" {
+		text += "\n" + c.options
+	}
+	return text
+}
 
 // command handles a call by a person or a unit.
 func command(args []string) int {
-	syscall.Umask(0o022) // the records are for all to read
+	syscall.Umask(0o022) // every user may read the records
 	if len(args) == 0 {
-		fmt.Fprint(os.Stderr, usage)
+		fmt.Fprint(os.Stderr, usage())
 		return exitUsage
 	}
-	switch name, rest := args[0], args[1:]; name {
-	case "check-in":
-		return checkIn(rest)
-	case "doctor":
-		return runDoctor(rest)
-	case "report-failure":
-		return reportFailure(rest)
-	case "status":
-		return printStatus(rest)
-	case "version":
-		return printVersion(rest)
+	switch args[0] {
 	case "help", "-h", "-help", "--help":
-		fmt.Print(usage)
+		fmt.Print(usage())
 		return exitDone
-	case "hook":
-		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: hook: %d arguments, want 2: INTERFACE ACTION\n", len(rest))
-		return exitUsage
-	default:
-		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: unknown command %.64q, want one of those in --help; see --help\n", name)
-		return exitUsage
+	case "-version", "--version":
+		return printVersion(args[1:])
 	}
+	for _, c := range subcommands() {
+		if c.name == args[0] {
+			return c.run(args[1:])
+		}
+	}
+	fmt.Fprintf(os.Stderr, "nm-azure-dispatch: unknown command %.64q, want one of those in --help; see --help\n", args[0])
+	return exitUsage
+}
+
+// wrongHook is hook with another number of arguments than two: main handles it with two.
+func wrongHook(args []string) int {
+	if len(args) == 1 && strings.HasPrefix(args[0], "-") {
+		_, status := parse(flag.NewFlagSet("hook", flag.ContinueOnError), args)
+		return status
+	}
+	fmt.Fprintf(os.Stderr, "nm-azure-dispatch: hook: %d arguments, want 2: INTERFACE ACTION\n", len(args))
+	return exitUsage
 }
 
 // parse reads a command's flags, which are all of its arguments, and returns
@@ -71,14 +123,20 @@ func parse(fs *flag.FlagSet, args []string) (bool, int) {
 	fs.SetOutput(io.Discard) // one line on stderr is enough, the flag package writes the usage too
 	err := fs.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
-		fmt.Print(usage)
+		for _, c := range subcommands() {
+			if c.name == fs.Name() {
+				fmt.Print(c.help())
+			}
+		}
 		return false, exitDone
 	}
 	if err == nil && fs.NArg() > 0 {
 		err = fmt.Errorf("unexpected argument %.64q", fs.Arg(0))
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: %s: %v; see --help\n", fs.Name(), err)
+		// The flag package names a flag with one dash, the documentation with two.
+		text := strings.NewReplacer("flag -", "flag --", "defined: -", "defined: --", "argument: -", "argument: --").Replace(err.Error())
+		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: %s: %s; see --help\n", fs.Name(), text)
 		return false, exitUsage
 	}
 	return true, exitDone
