@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -73,8 +74,11 @@ func TestVersionAndHelp(t *testing.T) {
 
 // Each command's --help has no line longer than a terminal's, and the bash completion offers the same options.
 func TestCompletion(t *testing.T) {
-	const script = `COMP_WORDS=("$@" ""); COMP_CWORD=$#; . ../../packaging/completion/nm-azure-dispatch.bash; ` +
-		`_nm_azure_dispatch; printf '%s\n' "${COMPREPLY[@]}"`
+	source, err := os.ReadFile("../../packaging/completion/nm-azure-dispatch.bash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := string(source) + `COMP_WORDS=("$@" ""); COMP_CWORD=$#; _nm_azure_dispatch; printf '%s\n' "${COMPREPLY[@]}"`
 	complete := func(words ...string) []string {
 		out, err := exec.Command("bash", append([]string{"-c", script}, words...)...).Output()
 		if err != nil {
