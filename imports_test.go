@@ -21,16 +21,17 @@ var rules = []struct {
 	dir    string
 	denied string
 }{
-	{"nm", "net/http os/exec log/slog " + own("wire resolv internal")},
-	{"resolv", "net/http os/exec log/slog " + own("wire nm internal")},
-	{"wire", "github.com/godbus os/exec log/slog " + own("nm resolv internal")},
-	{"packaging/stream", own("nm wire resolv internal cmd lab test")},
-	{"internal/azure", "net/http os/exec " + own("nm wire resolv internal cmd")},
-	{"internal/boot", "net/http os/exec log/slog " + own("nm wire resolv internal cmd")},
-	{"internal/link", "net/http os/exec log/slog " + own("nm wire resolv internal cmd")},
-	{"internal/journal", "net/http os/exec " + own("nm wire resolv internal cmd")},
-	{"internal/sysbus", "net/http os/exec log/slog " + own("nm wire resolv internal cmd")},
-	{"internal/kvp", "net/http os/exec log/slog " + own("nm wire resolv cmd")},
+	{"nm", "net/http os/exec log/slog " + own("networkd wire resolv internal")},
+	{"networkd", "net/http os/exec log/slog " + own("wire resolv internal")}, // nm has the lease's type
+	{"resolv", "net/http os/exec log/slog " + own("wire nm networkd internal")},
+	{"wire", "github.com/godbus os/exec log/slog " + own("nm networkd resolv internal")},
+	{"packaging/stream", own("nm networkd wire resolv internal cmd lab test")},
+	{"internal/azure", "net/http os/exec " + own("nm networkd wire resolv internal cmd")},
+	{"internal/boot", "net/http os/exec log/slog " + own("nm networkd wire resolv internal cmd")},
+	{"internal/link", "net/http os/exec log/slog " + own("nm networkd wire resolv internal cmd")},
+	{"internal/journal", "net/http os/exec " + own("nm networkd wire resolv internal cmd")},
+	{"internal/sysbus", "net/http os/exec log/slog " + own("nm networkd wire resolv internal cmd")},
+	{"internal/kvp", "net/http os/exec log/slog " + own("nm networkd wire resolv cmd")},
 	{"internal/dispatch", "net/http os/exec github.com/godbus " + own("internal/sysbus internal/link internal/azure cmd lab test")},
 	{"internal/doctor", "net/http os/exec " + own("cmd lab test")},
 	{"cmd", "os/exec " + own("lab packaging test")},
@@ -87,7 +88,7 @@ func TestImports(t *testing.T) {
 // Only main touches the process's end, its arguments and signals; and nothing
 // runs before main.
 func TestOnlyMain(t *testing.T) {
-	for _, dir := range []string{"nm", "wire", "resolv", "internal"} {
+	for _, dir := range []string{"nm", "networkd", "wire", "resolv", "internal"} {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -45,8 +45,9 @@ type Lease struct {
 	// WireServer is option 245; zero if the lease has none, or none that
 	// can be decoded. Whether a request may go there is not decided here.
 	WireServer netip.Addr
-	// WireServerErr says why option 245 could not be decoded; nil if it could
-	// be, or is absent.
+	// WireServerErr says why option 245 is not known: it could not be decoded, or
+	// the source of the lease does not report it. Nil if it could be decoded, or
+	// is absent.
 	WireServerErr error
 }
 

@@ -31,6 +31,11 @@ func option245(options map[string]any) (netip.Addr, error) {
 	return netip.Addr{}, nil
 }
 
+// DecodeOption245 decodes option 245 as DHCP clients write it: four bytes in hex,
+// with colons or without, or a dotted address. It is for other sources of a lease
+// than NetworkManager.
+func DecodeOption245(s string) (netip.Addr, error) { return decode245(s, false) }
+
 // decode245 takes four bytes in any of the forms that DHCP clients write:
 // "a8:3f:81:10", "a:0:0:4", "a83f8110", "168.63.129.16", or the four bytes
 // themselves, of which one may be a colon. raw says that the last can occur: then

@@ -1,0 +1,170 @@
+package networkd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
+)
+
+// Values that Describe writes: systemd's network_config_source, and the option
+// code of the WireServer's address.
+const (
+	fromDHCP4 = "DHCPv4"
+	option245 = 245
+)
+
+// reply is what Manager.Describe returns, as far as it is read. Systemd 252 has
+// no DHCPv4Client, 262 has the lease's options as well. Unknown fields are
+// skipped, and so are fields of another type.
+type reply struct {
+	Interfaces []linkJSON
+}
+
+type linkJSON struct {
+	Index, MasterInterfaceIndex                 int
+	Name, OperationalState, AdministrativeState string
+	NetworkFile                                 string
+	HardwareAddress                             numbers
+	Addresses, DNS, Routes                      []entryJSON
+	DHCPv4Client                                *clientJSON
+}
+
+// entryJSON is an address, a nameserver or a route.
+type entryJSON struct {
+	Address, Destination, Gateway numbers
+	DestinationPrefixLength       int
+	ConfigSource                  string
+}
+
+type clientJSON struct {
+	Lease *struct {
+		Message struct {
+			Options []struct {
+				Tag  int
+				Data string
+			}
+		}
+	}
+	PrivateOptions []struct {
+		Option            int
+		PrivateOptionData string
+	}
+}
+
+// numbers is how systemd writes the bytes of an address. Not []byte, which
+// encoding/json takes for base64.
+type numbers []int
+
+func (n numbers) bytes() ([]byte, bool) {
+	b := make([]byte, len(n))
+	for i, v := range n {
+		if v < 0 || v > 255 {
+			return nil, false
+		}
+		b[i] = byte(v)
+	}
+	return b, len(b) > 0
+}
+
+// addr returns the zero Addr for what is no address.
+func (n numbers) addr() netip.Addr {
+	b, _ := n.bytes()
+	a, _ := netip.AddrFromSlice(b)
+	return a
+}
+
+// Parse decodes what Manager.Describe returns. What is not understood is left
+// out; the error is for what is no JSON object or is too large.
+func Parse(text []byte) ([]Link, error) {
+	if len(text) > maxReply {
+		return nil, fmt.Errorf("networkd: Describe returned %d bytes, want at most %d", len(text), maxReply)
+	}
+	var r reply
+	err := json.Unmarshal(text, &r)
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !ok { // else only that field is missing
+		return nil, fmt.Errorf("networkd: Describe returned %d bytes: %w", len(text), err)
+	}
+	var out []Link
+	for _, j := range r.Interfaces {
+		if j.Name != "" && j.Index > 0 {
+			out = append(out, j.link())
+		}
+	}
+	return out, nil
+}
+
+func (j *linkJSON) link() Link {
+	l := Link{
+		Name: j.Name, Index: j.Index, Master: j.MasterInterfaceIndex,
+		OperState: j.OperationalState, AdminState: j.AdministrativeState,
+		Managed: j.NetworkFile != "" && j.AdministrativeState != "unmanaged",
+		Lease:   j.lease(),
+	}
+	l.DHCP = l.Lease != nil || j.DHCPv4Client != nil
+	if mac, ok := j.HardwareAddress.bytes(); ok {
+		l.MAC = net.HardwareAddr(mac).String()
+	}
+	for _, d := range j.DNS {
+		if a := d.Address.addr(); a.IsValid() {
+			l.Nameservers = append(l.Nameservers, a)
+		}
+	}
+	return l
+}
+
+// lease returns nil if there is none. Before systemd 256 only the source of the
+// address tells; later an address can be left from before systemd-networkd was
+// restarted, while the lease is not there yet.
+func (j *linkJSON) lease() *nm.Lease {
+	l := &nm.Lease{WireServerErr: ErrOption245Unknown}
+	for _, a := range j.Addresses {
+		if addr := a.Address.addr(); addr.Is4() && a.ConfigSource == fromDHCP4 && !l.Address.IsValid() {
+			l.Address = addr
+		}
+	}
+	switch c := j.DHCPv4Client; {
+	case c == nil && !l.Address.IsValid(), c != nil && c.Lease == nil && c.PrivateOptions == nil:
+		return nil
+	case c != nil:
+		l.WireServer, l.WireServerErr = c.wireServer()
+	}
+	for _, d := range j.DNS {
+		if addr := d.Address.addr(); addr.Is4() && d.ConfigSource == fromDHCP4 {
+			l.Nameservers = append(l.Nameservers, addr)
+		}
+	}
+	for _, r := range j.Routes {
+		p := netip.PrefixFrom(r.Destination.addr(), r.DestinationPrefixLength).Masked()
+		if r.ConfigSource != fromDHCP4 || !p.IsValid() || !p.Addr().Is4() {
+			continue
+		}
+		l.Routes = append(l.Routes, p)
+		if gw := r.Gateway.addr(); gw.Is4() && p.Bits() == 0 {
+			l.Routers = append(l.Routers, gw)
+		}
+	}
+	return l
+}
+
+// wireServer decodes option 245. If it came twice, systemd 257 reports the first
+// and 262 joins both: the first four bytes count.
+func (c *clientJSON) wireServer() (netip.Addr, error) {
+	for _, o := range c.PrivateOptions {
+		if o.Option == option245 {
+			return nm.DecodeOption245(o.PrivateOptionData)
+		}
+	}
+	if c.Lease == nil {
+		return netip.Addr{}, nil
+	}
+	for _, o := range c.Lease.Message.Options {
+		if o.Tag == option245 {
+			return nm.DecodeOption245(o.Data)
+		}
+	}
+	return netip.Addr{}, nil
+}
