@@ -26,6 +26,7 @@ var rules = []struct {
 	{"resolv", "net/http os/exec log/slog " + own("wire nm networkd internal")},
 	{"wire", "github.com/godbus os/exec log/slog " + own("nm networkd resolv internal")},
 	{"packaging/stream", own("nm networkd wire resolv internal cmd lab test")},
+	{"internal/bounded", "net/http os/exec log/slog " + own("nm networkd wire resolv internal cmd")},
 	{"internal/azure", "net/http os/exec " + own("nm networkd wire resolv internal cmd")},
 	{"internal/boot", "net/http os/exec log/slog " + own("nm networkd wire resolv internal cmd")},
 	{"internal/link", "net/http os/exec log/slog " + own("nm networkd wire resolv internal cmd")},
@@ -64,6 +65,9 @@ func TestImports(t *testing.T) {
 				p, err := strconv.Unquote(imp.Path.Value)
 				if err != nil {
 					return err
+				}
+				if p == module+"internal/bounded" {
+					continue // for all: it knows nothing of the others
 				}
 				for denied := range strings.FieldsSeq(r.denied) {
 					if p == denied || strings.HasPrefix(p, denied+"/") {

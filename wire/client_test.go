@@ -100,7 +100,7 @@ func TestRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	gs := wire.GoalState(wiretest.DefaultGoalState)
-	wantOutcome := wire.Outcome{Server: r.Server, Via: wire.ViaHealth, GoalState: gs, Attempts: 1}
+	wantOutcome := wire.Outcome{Attempt: wire.Attempt{N: 1, Server: r.Server, Via: wire.ViaHealth, GoalState: gs}, Attempts: 1}
 	if diff := cmp.Diff(wantOutcome, out, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Errorf("outcome (-want +got):\n%s", diff)
 	}
@@ -141,7 +141,7 @@ func TestRequestsProvisioning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantOutcome := wire.Outcome{Server: r.Server, Via: wire.ViaProvisioning, Attempts: 4}
+	wantOutcome := wire.Outcome{Attempt: wire.Attempt{N: 4, Server: r.Server, Via: wire.ViaProvisioning}, Attempts: 4}
 	if diff := cmp.Diff(wantOutcome, out, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Errorf("outcome (-want +got):\n%s", diff)
 	}

@@ -8,12 +8,21 @@ import (
 	"strings"
 )
 
-// States and substates of a health report, as every agent spells them.
+// State is the state that a health report declares.
+type State string
+
+// The states, as every agent spells them.
 const (
-	stateReady            = "Ready"
-	stateNotReady         = "NotReady"
-	subProvisioningFailed = "ProvisioningFailed"
+	StateReady    State = "Ready"
+	StateNotReady State = "NotReady"
 )
+
+// SubStatus refines StateNotReady. The zero value means none.
+type SubStatus string
+
+// SubStatusProvisioningFailed makes Azure fail the deployment. Other agents also
+// send "Provisioning", which this program has no use for.
+const SubStatusProvisioningFailed SubStatus = "ProvisioningFailed"
 
 // MaxDescription bounds a description, in characters. The WireServer answers
 // 500 to more than 4096 bytes (Azure/WALinuxAgent#2017); 512 characters stay
@@ -23,14 +32,14 @@ const MaxDescription = 512
 // Health is what is reported of this machine. Make it with [Ready] or
 // [ProvisioningFailed].
 type Health struct {
-	State       string // "Ready" or "NotReady"
-	SubStatus   string // "" if the state says it all
+	State       State
+	SubStatus   SubStatus
 	Description string // shown to whoever deploys the machine
 }
 
 // Ready says that the machine has come up.
 func Ready() Health {
-	return Health{State: stateReady}
+	return Health{State: StateReady}
 }
 
 // ProvisioningFailed says that the machine will not come up. Azure fails the
@@ -41,7 +50,7 @@ func ProvisioningFailed(description string) Health {
 	if runes := []rune(description); len(runes) > MaxDescription {
 		description = string(runes[:MaxDescription])
 	}
-	return Health{State: stateNotReady, SubStatus: subProvisioningFailed, Description: description}
+	return Health{State: StateNotReady, SubStatus: SubStatusProvisioningFailed, Description: description}
 }
 
 // The parts of the XML report. The element around InstanceId is called Role
@@ -75,9 +84,9 @@ const (
 // this goal state.
 func (h Health) XML(gs GoalState) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, healthHead, escape(gs.Incarnation), escape(gs.ContainerID), escape(gs.InstanceID), escape(h.State))
+	fmt.Fprintf(&b, healthHead, escape(gs.Incarnation), escape(gs.ContainerID), escape(gs.InstanceID), h.State)
 	if h.SubStatus != "" {
-		fmt.Fprintf(&b, healthDetails, escape(h.SubStatus), escape(h.Description))
+		fmt.Fprintf(&b, healthDetails, h.SubStatus, escape(h.Description))
 	}
 	b.WriteString(healthTail)
 	return b.Bytes()
@@ -87,11 +96,11 @@ func (h Health) XML(gs GoalState) []byte {
 // the server knows the machine by its connection.
 func (h Health) JSON() []byte {
 	type details struct {
-		SubStatus   string `json:"subStatus"`
-		Description string `json:"description"`
+		SubStatus   SubStatus `json:"subStatus"`
+		Description string    `json:"description"`
 	}
 	report := struct {
-		State   string   `json:"state"`
+		State   State    `json:"state"`
 		Details *details `json:"details,omitempty"`
 	}{State: h.State}
 	if h.SubStatus != "" {

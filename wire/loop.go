@@ -149,7 +149,7 @@ func (l *loop) end(ctx context.Context) (Outcome, error) {
 		}
 	}
 	if won != nil {
-		return Outcome{Server: won.Server, Via: won.Via, Device: won.Device, GoalState: won.GoalState, Attempts: l.attempts}, nil
+		return Outcome{Attempt: won.Attempt, Attempts: l.attempts}, nil
 	}
 	out := Outcome{Attempts: l.attempts}
 	if l.last == nil {

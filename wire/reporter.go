@@ -51,13 +51,10 @@ type Attempt struct {
 	Err       error
 }
 
-// Outcome is how a report came through.
+// Outcome is the result of a Report.
 type Outcome struct {
-	Server    netip.Addr
-	Via       Via
-	Device    string    // what the attempt was bound to; "" for nothing
-	GoalState GoalState // the zero value for ViaProvisioning
-	Attempts  int       // how many were started, the successful one included
+	Attempt      // the one that was accepted; the zero value if none was
+	Attempts int // how many were started, the accepted one included
 }
 
 // Report reports h and returns once a server has accepted it with a 2xx status.

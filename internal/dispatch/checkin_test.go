@@ -31,7 +31,7 @@ func (w *world) checkIn(t *testing.T, failures ...error) *dispatch.CheckIn {
 		Report: func(_ context.Context, r *wire.Reporter, h wire.Health) (wire.Outcome, error) {
 			w.say("report %s to %s", h.State, r.Server)
 			if len(failures) == 0 {
-				return wire.Outcome{Server: r.Server, Via: wire.ViaHealth, Attempts: 1}, nil
+				return wire.Outcome{Attempt: wire.Attempt{Server: r.Server, Via: wire.ViaHealth}, Attempts: 1}, nil
 			}
 			err := failures[0]
 			failures = failures[1:]

@@ -148,7 +148,7 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 				if w.report != nil {
 					return w.report(ctx, r)
 				}
-				return wire.Outcome{Server: r.Server, Via: wire.ViaHealth, GoalState: wire.GoalState{Incarnation: "7", ContainerID: "c", InstanceID: "i"}, Attempts: 1}, nil
+				return wire.Outcome{Attempt: wire.Attempt{N: 1, Server: r.Server, Via: wire.ViaHealth, GoalState: wire.GoalState{Incarnation: "7", ContainerID: "c", InstanceID: "i"}}, Attempts: 1}, nil
 			},
 		},
 		Nameservers: &dispatch.Nameservers{Reapplied: action == nm.Reapply, BootID: bootID, Records: w.records, Log: w.log, OwnAddrs: func() []netip.Addr { return addrs("10.0.0.4") }},

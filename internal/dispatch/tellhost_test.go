@@ -20,13 +20,13 @@ func TestTellHost(t *testing.T) {
 	refused := errors.New("connection refused")
 	ready := func(_ context.Context, r *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
 		r.BeforePost()
-		return wire.Outcome{Server: r.Server}, nil
+		return wire.Outcome{Attempt: wire.Attempt{Server: r.Server}}, nil
 	}
 	late := func(_ context.Context, r *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
 		r.OnAttempt(wire.Attempt{Server: r.Server, Err: refused})
 		r.OnAttempt(wire.Attempt{Server: r.Server, Err: refused}) // the same cause is not said again
 		r.BeforePost()
-		return wire.Outcome{Server: r.Server}, nil
+		return wire.Outcome{Attempt: wire.Attempt{Server: r.Server}}, nil
 	}
 	never := func(_ context.Context, r *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
 		r.OnAttempt(wire.Attempt{Server: r.Server, Err: refused})
