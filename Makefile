@@ -11,25 +11,26 @@ STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT := $(GO) run mvdan.cc/gofumpt@v0.12.0
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test unit lab lint fuzz bench clean deps go-version
+.PHONY: build demo test unit lab lint fuzz bench fresh clean deps go-version root
 include packaging/rpm/rpm.mk
 include lab/faults/faults.mk
 
 build: go-version
 	CGO_ENABLED=0 $(GO) build $(BUILD_FLAGS) -o bin/nm-azure-dispatch ./cmd/nm-azure-dispatch
 
-demo: build deps
-	$(GO) run ./lab/cmd/demo
+demo: root build deps
+	CGO_ENABLED=0 $(GO) run ./lab/cmd/demo
 
-test: lint unit lab fuzz rpmlint verify-reproducible boot-test
+test: root lint unit lab fuzz rpmlint verify-reproducible boot-test fresh
 
 # Everything but what has a target of its own below.
+unit: TOOLS += gcc:gcc /usr/include/stdlib.h:libc6-dev
 unit: build deps
 	$(GO) vet ./...
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=on -count=1 \
 		$$($(GO) list ./... | grep -v -e /lab -e /boottest -e /faults)
 
-lab: build deps
+lab: root build deps
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout=20m -p=1 -parallel=6 ./lab/...
 
 lint: go-version
@@ -47,6 +48,11 @@ fuzz: go-version
 bench: build deps
 	GO=$(GO) $(GO) test -run='^$$' -bench=. -benchtime=300x ./cmd/nm-azure-dispatch
 
+# The demo on a machine with nothing on it but make, ca-certificates and Go: a Debian tree made from nothing.
+SUITE := trixie
+fresh: root deps
+	GO=$(GO) test/fresh.sh $(SUITE)
+
 clean:
 	rm -rf bin dist
 
@@ -55,12 +61,16 @@ go-version:
 	@v=$$(GOTOOLCHAIN=local $(GO) env GOVERSION); case $$v in go1.2[6-9]*|go1.[3-9][0-9]*|go[2-9]*|devel*) ;; \
 		*) echo "$$v is too old: this needs Go 1.26 or later, from https://go.dev/dl" >&2; exit 1;; esac
 
-# Tools are COMMAND:PACKAGE; what is there is not installed again.
-TOOLS = ip:iproute2 nsenter:util-linux mmdebstrap:mmdebstrap dbus-daemon:dbus-daemon gcc:gcc curl:curl \
+# Asked for before anything is compiled.
+root:
+	@[ "$$(id -u)" = 0 ] || { echo "make $(MAKECMDGOALS) makes namespaces and may install packages: run it as root" >&2; exit 1; }
+
+# Tools are COMMAND:PACKAGE or FILE:PACKAGE; what is there is not installed again.
+TOOLS = ip:iproute2 nsenter:util-linux mmdebstrap:mmdebstrap dbus-daemon:dbus-daemon curl:curl \
 	qemu-img:qemu-utils xz:xz-utils git:git
 define install-tools
 @missing=; for t in $(TOOLS); do \
-	command -v $${t%:*} >/dev/null || [ -x /usr/sbin/$${t%:*} ] || missing="$$missing $${t#*:}"; done; \
+	command -v $${t%:*} >/dev/null || [ -x /usr/sbin/$${t%:*} ] || [ -f $${t%:*} ] || missing="$$missing $${t#*:}"; done; \
 [ -z "$$missing" ] || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing; }
 endef
 deps: go-version

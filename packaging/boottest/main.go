@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // Names under which the executable is something else than the test.
@@ -15,7 +17,9 @@ const (
 )
 
 // Main returns at once unless the executable was started under one of its other names. TestMain calls it first.
+// It sets the umask: daemons of other users read the guest's files.
 func Main() {
+	unix.Umask(0o022)
 	var err error
 	switch filepath.Base(os.Args[0]) {
 	case roleWire:

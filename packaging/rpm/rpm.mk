@@ -23,9 +23,9 @@ boot-test-qemu: TOOLS := $(BOOT_TOOLS) $(QEMU_TOOLS)
 rpm-tools:
 	$(install-tools)
 
-$(RPM).%.rpm: $(RPM_FILES) | rpm-tools
+$(RPM).%.rpm: $(RPM_FILES) | go-version rpm-tools
 	GO=$(GO) packaging/rpm/build.sh dist $(VERSION) $*
-$(RPM_OLDER): $(RPM_FILES) | rpm-tools
+$(RPM_OLDER): $(RPM_FILES) | go-version rpm-tools
 	GO=$(GO) packaging/rpm/build.sh dist/older 0.0.1 x86_64
 
 $(RPM).%.cdx.json: $(RPM).%.rpm packaging/rpm/sbom/main.go
@@ -40,10 +40,10 @@ rpmlint: rpm
 verify-reproducible: rpm
 	GO=$(GO) packaging/rpm/verify.sh $(VERSION) $(RPM).*.rpm
 
-boot-test: $(RPM).x86_64.rpm $(RPM_OLDER)
+boot-test: root $(RPM).x86_64.rpm $(RPM_OLDER)
 	$(install-tools)
 	CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 15m -parallel 5 ./packaging/boottest -rpm $(CURDIR)/$(RPM).x86_64.rpm -older $(CURDIR)/$(RPM_OLDER)
 
-boot-test-qemu: $(RPM).x86_64.rpm $(RPM_OLDER)
+boot-test-qemu: root $(RPM).x86_64.rpm $(RPM_OLDER)
 	$(install-tools)
 	CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 45m -parallel 2 ./packaging/boottest -qemu -rpm $(CURDIR)/$(RPM).x86_64.rpm -older $(CURDIR)/$(RPM_OLDER)

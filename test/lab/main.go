@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/cloud"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/inside"
 )
@@ -16,8 +18,9 @@ const (
 )
 
 // Main returns at once unless this process was started by the package to be a part of a lab. Call it first thing in
-// main or TestMain of every program that makes one.
+// main or TestMain of every program that makes one. It sets the umask: daemons of other users read the guest's files.
 func Main() {
+	unix.Umask(0o022)
 	var err error
 	switch os.Args[0] {
 	case roleCloud:
