@@ -52,8 +52,9 @@ func subcommands() []subcommand {
 		},
 		{"hook", "INTERFACE ACTION", "handle an event of NetworkManager's dispatcher", "", wrongHook},
 		{
-			"report-failure", "--reason TEXT [--timeout DURATION]", "report to Azure that provisioning failed",
+			"report-failure", "--reason TEXT | --failed-units [OPTION]", "report to Azure that provisioning failed",
 			"  --reason TEXT       the reason that Azure shows, at most 512 characters\n" +
+				"  --failed-units      the reason is the failed units and what they logged last\n" +
 				"  --timeout DURATION  when to give up, such as 90s or 20m\n", reportFailure,
 		},
 		{

@@ -6,11 +6,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/azure"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/failure"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
@@ -20,12 +23,13 @@ import (
 func reportFailure(args []string) int {
 	flags := flag.NewFlagSet("report-failure", flag.ContinueOnError)
 	reason := flags.String("reason", "", "")
+	failedUnits := flags.Bool("failed-units", false, "")
 	timeout := timeoutFlag(flags)
 	if ok, status := parse(flags, args); !ok {
 		return status
 	}
-	if *reason == "" {
-		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: report-failure: --reason is empty, want a text of at most %d characters\n", wire.MaxDescription)
+	if (strings.TrimSpace(*reason) == "") != *failedUnits {
+		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: report-failure: want either --failed-units or --reason with a text of at most %d characters\n", wire.MaxDescription)
 		return exitUsage
 	}
 	if n := utf8.RuneCountInString(*reason); n > wire.MaxDescription {
@@ -41,6 +45,9 @@ func reportFailure(args []string) int {
 	}
 
 	return withCheckIn(root, *timeout, func(ctx context.Context, c *dispatch.CheckIn) int {
+		if *failedUnits {
+			*reason = failure.Describe(ctx, wire.MaxDescription, boot.SinceBoot())
+		}
 		rec, err := c.Fail(ctx, dispatch.DefaultTarget("", ""), *reason)
 		switch {
 		case errors.Is(err, dispatch.ErrReady):

@@ -8,7 +8,7 @@ _nm_azure_dispatch() {
 		case ${COMP_WORDS[1]} in
 		check-in) words='--force --server --timeout --help' ;;
 		doctor) words='--json --interface --name --help' ;;
-		report-failure) words='--reason --timeout --help' ;;
+		report-failure) words='--reason --failed-units --timeout --help' ;;
 		status) words='--json --help' ;;
 		version) words='--help' ;;
 		hook) return ;;
