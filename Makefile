@@ -1,7 +1,7 @@
 # make demo shows the product doing its job, make test passes all tests; both install what they need, as root on
 # Debian 12 or 13. Go 1.26 is the one thing that no package of Debian's brings.
 
-VERSION := 0.1.0
+VERSION := $(shell sed -n 's/^Version: *//p' packaging/rpm/nm-azure-dispatch.spec)
 GO := go
 BUILD_FLAGS := -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)"
 FUZZTIME := 10s

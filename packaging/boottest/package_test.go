@@ -20,16 +20,17 @@ lrwxrwxrwx root root /usr/lib/NetworkManager/dispatcher.d/90-nm-azure-dispatch n
 -rw-r--r-- root root /usr/lib/systemd/catalog/nm-azure-dispatch.catalog
 -rw-r--r-- root root /usr/lib/systemd/system/nm-azure-checkin.service
 -rw-r--r-- root root /usr/lib/systemd/system/nm-azure-checkin.timer
+lrwxrwxrwx root root /usr/lib/systemd/system/systemd-networkd.service.wants/nm-azure-checkin.service ../nm-azure-checkin.service
 lrwxrwxrwx root root /usr/lib/systemd/system/timers.target.wants/nm-azure-checkin.timer ../nm-azure-checkin.timer
 -rwxr-xr-x root root /usr/libexec/nm-azure-dispatch
 -rw-r--r-- root root /usr/share/man/man8/nm-azure-dispatch.8.gz
 `,
 		},
 		{"requires", `[%{REQUIRENEVRS}\n]`, `
+(NetworkManager >= 1:1.20 or systemd-networkd)
 /bin/sh
 /bin/sh
 /bin/sh
-NetworkManager >= 1:1.20
 systemd
 `},
 		{"conflicts", `[%{CONFLICTNEVRS}\n]`, "\nWALinuxAgent\n"},
