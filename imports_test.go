@@ -30,11 +30,12 @@ var rules = []struct {
 	{"internal/azure", "net/http os/exec " + own("nm networkd wire resolv internal cmd")},
 	{"internal/boot", "net/http os/exec log/slog " + own("nm networkd wire resolv internal cmd")},
 	{"internal/link", "net/http os/exec log/slog " + own("nm networkd wire resolv internal cmd")},
+	{"internal/netlink", "net/http os/exec log/slog " + own("nm networkd wire resolv internal cmd")},
 	{"internal/journal", "net/http os/exec " + own("nm networkd wire resolv internal cmd")},
 	{"internal/sysbus", "net/http os/exec log/slog " + own("nm networkd wire resolv internal cmd")},
 	{"internal/failure", "net/http log/slog " + own("nm wire resolv internal cmd")},
 	{"internal/kvp", "net/http os/exec log/slog " + own("nm networkd wire resolv cmd")},
-	{"internal/dispatch", "net/http os/exec github.com/godbus " + own("internal/sysbus internal/link internal/azure cmd lab test")},
+	{"internal/dispatch", "net/http os/exec github.com/godbus " + own("internal/sysbus internal/link internal/netlink internal/azure cmd lab test")},
 	{"internal/doctor", "net/http os/exec " + own("cmd lab test")},
 	{"cmd", "os/exec " + own("lab packaging test")},
 }

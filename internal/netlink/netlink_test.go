@@ -1,0 +1,154 @@
+package netlink_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/netlink"
+)
+
+var server = netip.MustParseAddr("168.63.129.16")
+
+// network moves the test's thread into a new network namespace, which has eth0
+// (index 200, 10.0.0.4/24), up.
+func network(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("ip"); err != nil || os.Geteuid() != 0 {
+		if os.Getenv("CI") != "" {
+			t.Fatal("CI must have ip (apt-get install iproute2) and run this as root")
+		}
+		t.Skip("only root can make a network namespace, and ip has to be there")
+	}
+	runtime.LockOSThread() // for good: the thread ends with the test, and the namespace with it
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Fatal(err)
+	}
+	ip(t, "link set lo up")
+	ip(t, "link add eth0 index 200 type veth peer name peer")
+	ip(t, "link set peer up")
+	ip(t, "link set eth0 up")
+	ip(t, "address add 10.0.0.4/24 dev eth0")
+}
+
+func ip(t *testing.T, args string) {
+	t.Helper()
+	if out, err := exec.Command("ip", strings.Fields(args)...).CombinedOutput(); err != nil {
+		t.Fatalf("ip %s: %v: %s", args, err, out)
+	}
+}
+
+// The kernel's answers, for each kind of route that stands between a machine and
+// the WireServer.
+func TestLookup(t *testing.T) {
+	network(t)
+	gateway, source := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.4")
+	tests := []struct {
+		name, commands string
+		src            netip.Addr
+		want           netlink.Route
+		wantErr        error
+	}{
+		{name: "none", wantErr: unix.ENETUNREACH},
+		{name: "unreachable", commands: "route add unreachable default metric 9", wantErr: unix.EHOSTUNREACH},
+		{name: "default", commands: "route add default via 10.0.0.1", want: netlink.Route{Type: unix.RTN_UNICAST, Index: 200, Gateway: gateway, Source: source, Table: 254}},
+		{name: "a source", src: source, want: netlink.Route{Type: unix.RTN_UNICAST, Index: 200, Gateway: gateway, Table: 254}},
+		{name: "on the link", commands: "route add 168.63.129.16 dev eth0", want: netlink.Route{Type: unix.RTN_UNICAST, Index: 200, Source: source, Table: 254}},
+		{name: "a table of its own", commands: "rule add from 10.0.0.4 lookup 300;route add blackhole default table 300", src: source, wantErr: unix.EINVAL},
+		{name: "the rule is for that source", want: netlink.Route{Type: unix.RTN_UNICAST, Index: 200, Source: source, Table: 254}},
+		{name: "prohibit", commands: "rule add to 168.63.129.16 prohibit priority 1", wantErr: unix.EACCES},
+		{name: "this machine", commands: "rule del priority 1;address add 168.63.129.16/32 dev lo", want: netlink.Route{Type: unix.RTN_LOCAL, Index: 1, Source: server, Table: 255}},
+	}
+	for _, tt := range tests { // no subtests: they run on other threads
+		for command := range strings.SplitSeq(tt.commands, ";") {
+			if command != "" {
+				ip(t, command)
+			}
+		}
+		got, err := netlink.Lookup(server, tt.src)
+		if diff := cmp.Diff(tt.want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" || !errors.Is(err, tt.wantErr) {
+			t.Errorf("%s: error %v, want %v; (-want +got):\n%s", tt.name, err, tt.wantErr, diff)
+		}
+	}
+}
+
+func TestRules(t *testing.T) {
+	network(t)
+	ip(t, "rule add from 10.0.0.0/8 to 168.63.129.16 iif eth0 fwmark 7 lookup 1000 priority 10")
+	ip(t, "rule add oif eth0 blackhole priority 11")
+	got, err := netlink.Rules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []netlink.Rule{
+		{Action: 1, Table: 255},
+		{Priority: 10, Action: 1, Table: 1000, From: netip.MustParsePrefix("10.0.0.0/8"), To: netip.MustParsePrefix("168.63.129.16/32"), Iif: "eth0", Mark: 7},
+		{Priority: 11, Action: 6, Oif: "eth0"},
+		{Priority: 32766, Action: 1, Table: 254},
+		{Priority: 32767, Action: 1, Table: 253},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A route that is there, one that comes after the first look, and none.
+func TestWaitRoute(t *testing.T) {
+	network(t)
+	short, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, errors.New("too late"))
+	defer cancel()
+	err := netlink.WaitRoute(short, server)
+	if want := "no route to 168.63.129.16: too late"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	later := exec.Command("sh", "-c", "sleep 0.1; ip route add default via 10.0.0.1")
+	if err := later.Start(); err != nil { // from this thread: in this namespace
+		t.Fatal(err)
+	}
+	if err := netlink.WaitRoute(t.Context(), server); err != nil {
+		t.Error(err)
+	}
+	if err := later.Wait(); err != nil {
+		t.Error(err)
+	}
+	if err := netlink.WaitRoute(short, server); err != nil { // it is there: nothing to wait for
+		t.Error(err)
+	}
+}
+
+// More changes than the socket's buffer holds are a change too.
+func TestLostMessages(t *testing.T) {
+	network(t)
+	w, err := netlink.NewWatch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	var batch strings.Builder
+	for i := range 4000 {
+		batch.WriteString("route add 172.16." + strconv.Itoa(i/250) + "." + strconv.Itoa(i%250) + " dev eth0\n")
+	}
+	load := exec.Command("ip", "-batch", "-")
+	load.Stdin = strings.NewReader(batch.String())
+	if out, err := load.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for range 2 { // the first is ENOBUFS, the second a message
+		if err := w.Changed(short); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
