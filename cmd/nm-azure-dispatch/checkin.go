@@ -40,7 +40,12 @@ func checkIn(args []string) int {
 	}
 	root := os.DirFS("/")
 	if !server.IsValid() {
-		if ok, why := azure.Detect(root); !ok {
+		ok, why, err := azure.Detect(root)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "nm-azure-dispatch: check-in: %v; --server %s checks in all the same\n", err, wire.DefaultAddr)
+			return exitFailed
+		}
+		if !ok {
 			fmt.Printf("nothing to do: this machine is not Azure (%s)\n", why)
 			return exitDone
 		}

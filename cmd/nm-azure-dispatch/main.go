@@ -9,11 +9,13 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"syscall"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/azure"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/link"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 )
@@ -43,6 +45,16 @@ func main() {
 	os.Exit(command(args))
 }
 
+// platformUnknown logs, once a boot, that the hook does nothing and why.
+func platformUnknown(err error) int {
+	if stateDir.First("platform-unknown") {
+		j := journal.New(os.Args[0], os.Stderr)
+		defer j.Close(flushLimit)
+		j.Log(journal.PlatformUnknown, slog.Any("error", err))
+	}
+	return exitDone
+}
+
 // event handles a call by nm-dispatcher.
 func event(args []string) int {
 	ev, err := nm.ParseEvent(args, os.Environ())
@@ -54,12 +66,16 @@ func event(args []string) int {
 	if !ev.Concerns() || ev.Action != nm.Down && link.Slave(root, ev.Interface) {
 		return exitDone // a device that has become a slave goes down before: what it had is taken back
 	}
-	if ok, _ := azure.Detect(root); !ok {
+	is, _, err := azure.Detect(root)
+	if err == nil && !is {
 		return exitDone
 	}
 	if !asRoot("hook") {
 		return exitFailed
 	}
 	syscall.Umask(0o022) // the records are for all to read
+	if err != nil {
+		return platformUnknown(err)
+	}
 	return hook(root, ev)
 }

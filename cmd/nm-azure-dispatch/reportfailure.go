@@ -36,7 +36,12 @@ func reportFailure(args []string) int {
 		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: report-failure: --reason is %d characters long, only the first %d are sent\n", n, wire.MaxDescription)
 	}
 	root := os.DirFS("/")
-	if ok, why := azure.Detect(root); !ok {
+	ok, why, err := azure.Detect(root)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: report-failure: %v\n", err)
+		return exitFailed
+	}
+	if !ok {
 		fmt.Printf("nothing to do: this machine is not Azure (%s)\n", why)
 		return exitDone
 	}

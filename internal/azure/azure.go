@@ -2,8 +2,12 @@
 package azure
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bounded"
 )
 
 // Where the kernel shows its command line and the SMBIOS chassis asset tag,
@@ -20,38 +24,84 @@ const assetTag = "7783-7084-3265-9085-8269-3286-77"
 // command line.
 const platformArg = "ignition.platform.id="
 
-// Detect reports whether the machine is an Azure VM, and what it was told by.
+// space is what separates arguments.
+const space = " \t\n\v\f\r"
+
+// Detect reports whether the machine is an Azure VM, and what identified it.
 // root is the file system from / on. The kernel argument decides; only without
-// one does the asset tag. A file that cannot be read counts as empty.
-func Detect(root fs.FS) (bool, string) {
-	cmdline, _ := fs.ReadFile(root, cmdlinePath)
+// one does the asset tag. A file that does not exist counts as empty; one that
+// cannot be read is an error, as the platform is then unknown.
+//
+// The gate, packaging/rpm/90-nm-azure-dispatch, must start the program wherever
+// Detect returns true or an error.
+func Detect(root fs.FS) (is bool, why string, err error) {
+	cmdline, err := read(root, cmdlinePath)
+	if err != nil {
+		return false, "", err
+	}
 	other := ""
-	for arg := range strings.FieldsSeq(string(cmdline)) {
-		id, ok := strings.CutPrefix(arg, platformArg)
-		if !ok {
-			continue
-		}
-		switch id = strings.Trim(id, `"`); id {
-		case "azure", "azurestack":
-			return true, platformArg + id
+	for _, arg := range arguments(cmdline) {
+		switch id, ok := strings.CutPrefix(arg, platformArg); {
+		case !ok:
+		case id == "azure" || id == "azurestack":
+			return true, arg, nil
 		default:
-			other = platformArg + id
+			other = arg
 		}
 	}
 	if other != "" {
-		return false, other
+		return false, bounded.Text(other), nil
 	}
-	tag, _ := fs.ReadFile(root, assetTagPath)
-	if strings.TrimSpace(string(tag)) == assetTag {
-		return true, "chassis asset tag " + assetTag
+	tag, err := read(root, assetTagPath)
+	if err != nil {
+		return false, "", err
 	}
-	return false, "no " + platformArg + "azure on the kernel command line, chassis asset tag " + quoteTag(tag)
+	tag, _, _ = strings.Cut(tag, "\n")
+	switch tag = strings.Trim(tag, " \t"); tag {
+	case assetTag:
+		return true, "chassis asset tag " + assetTag, nil
+	case "":
+		tag = "absent"
+	default:
+		tag = `"` + bounded.Text(tag) + `"`
+	}
+	return false, "no " + platformArg + "azure on the kernel command line, chassis asset tag " + tag, nil
 }
 
-func quoteTag(tag []byte) string {
-	s := strings.TrimSpace(string(tag))
-	if s == "" {
-		return "absent"
+func read(root fs.FS, name string) (string, error) {
+	b, err := fs.ReadFile(root, name)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return string(b), nil
 	}
-	return `"` + s[:min(len(s), 64)] + `"`
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return "", fmt.Errorf("azure: platform unknown: cannot read /%s: %w", name, err)
+}
+
+// arguments splits a command line as the kernel does, next_arg in lib/cmdline.c:
+// white space separates, but not between two double quotes; quotes around an
+// argument, or around its value, are dropped.
+func arguments(cmdline string) []string {
+	var args []string
+	for {
+		cmdline = strings.TrimLeft(cmdline, space)
+		if cmdline == "" {
+			return args
+		}
+		end, quoted := 0, false
+		for ; end < len(cmdline) && (quoted || strings.IndexByte(space, cmdline[end]) < 0); end++ {
+			quoted = quoted != (cmdline[end] == '"')
+		}
+		var arg string
+		arg, cmdline = cmdline[:end], cmdline[end:]
+		arg, whole := strings.CutPrefix(arg, `"`)
+		name, value, _ := strings.Cut(arg, "=")
+		if value, part := strings.CutPrefix(value, `"`); part {
+			arg = strings.TrimSuffix(name+"="+value, `"`)
+		} else if whole {
+			arg = strings.TrimSuffix(arg, `"`)
+		}
+		args = append(args, arg)
+	}
 }

@@ -427,3 +427,15 @@ func errText(err error) string {
 	}
 	return err.Error()
 }
+
+// Once a boot, for each name.
+func TestFirst(t *testing.T) {
+	dir := newDir(t)
+	got := []bool{dir.First("a"), dir.First("a"), dir.First("b"), dir.First("a")}
+	if diff := cmp.Diff([]bool{true, false, true, false}, got); diff != "" {
+		t.Errorf("first (-want +got):\n%s", diff)
+	}
+	if inTheWay := boot.Dir(filepath.Join(string(dir), "a")); !inTheWay.First("c") || !inTheWay.First("c") {
+		t.Error("no mark could be made, and yet it was not the first")
+	}
+}

@@ -196,3 +196,18 @@ func trusted(name string, want fs.FileMode) error {
 	}
 	return nil
 }
+
+// First reports whether this is the first call with this name since the machine
+// started, in any process: the directory is on a file system that does not
+// survive that. Where no mark can be made every call is the first.
+func (d Dir) First(name string) bool {
+	if d.make(string(d)) != nil {
+		return true
+	}
+	f, err := os.OpenFile(d.path(name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return !errors.Is(err, fs.ErrExist)
+	}
+	_ = f.Close()
+	return true
+}

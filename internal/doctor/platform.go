@@ -12,7 +12,10 @@ import (
 )
 
 func platform(_ context.Context, env *Env) result {
-	is, why := azure.Detect(env.Root)
+	is, why, err := azure.Detect(env.Root)
+	if err != nil {
+		return fail(err.Error(), "look for a denial by SELinux", "sudo ausearch -m avc -ts boot")
+	}
 	if !is {
 		return fail("this machine is not Azure: "+why,
 			"nothing is to be done elsewhere; on Azure one of these says so, the kernel command line with ignition.platform.id=azure", "cat /proc/cmdline /sys/class/dmi/id/chassis_asset_tag")

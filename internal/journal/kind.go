@@ -65,6 +65,10 @@ var (
 		"record-failed", "68e87c2e32db4836b02fe5017c080cb3", slog.LevelWarn,
 		"cannot keep a record",
 	}
+	PlatformUnknown = Kind{
+		"platform-unknown", "ec7ede00f9e44ef58996907db59b7deb", slog.LevelWarn,
+		"cannot detect whether this machine is Azure, nothing is done",
+	}
 	LockHeld = Kind{
 		"lock-held", "6da6e86046624a4fa4b4d50d197b4479", slog.LevelDebug,
 		"another run has the check-in in hand",
@@ -76,6 +80,6 @@ func Kinds() []Kind {
 	return []Kind{
 		CheckedIn, AttemptFailed, HandedOver, GivenUp, Option245Unusable, FailureReported,
 		NameserversPushed, NameserversUndone, NameserversLeft, NameserversFailed,
-		NameserverSilent, ResolvedUnavailable, RecordFailed, LockHeld,
+		NameserverSilent, ResolvedUnavailable, RecordFailed, PlatformUnknown, LockHeld,
 	}
 }

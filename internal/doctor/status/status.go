@@ -93,11 +93,14 @@ type Env struct {
 // that.
 func Read(ctx context.Context, env Env) Status {
 	s := Status{Version: version, Links: []Link{}, NotRead: []NotRead{}}
-	s.Azure, s.Platform = azure.Detect(env.Root)
+	var err error
+	if s.Azure, s.Platform, err = azure.Detect(env.Root); err != nil {
+		s.Platform = err.Error()
+		s.notRead("platform", err)
+	}
 	if !s.Azure {
 		return s
 	}
-	var err error
 	if s.BootID, err = boot.ID(env.Root); err != nil {
 		s.notRead("boot ID", err)
 	}
