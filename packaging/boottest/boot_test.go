@@ -4,15 +4,30 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/packaging/boottest"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
 )
 
-// TestBoot is the life of a machine: first boot, NetworkManager started anew, second boot, removal.
+// TestBoot is the life of a machine on each release: first boot, NetworkManager restarted, a boot without a WireServer, an
+// upgrade while the check-in is under way, one more boot, removal.
 func TestBoot(t *testing.T) {
-	g := boot(t, boottest.Config{Cmdline: onAzure, AssetTag: azureTag})
-	g.wantReports(1, 10*time.Second)
+	t.Parallel()
+	for _, suite := range lab.Suites {
+		t.Run(suite, func(t *testing.T) {
+			c := lab.Config{Suite: suite, Cmdline: onAzure, AssetTag: azureTag}
+			if suite == "bookworm" {
+				c.Cmdline = "quiet" // the firmware says enough
+			}
+			g := boot(t, c, "", *older, *rpm)
+			g.first()
+			g.upgrade()
+			g.remove()
+		})
+	}
+}
+
+func (g guest) first() {
+	g.wantReports(1)
 	g.wantDNS()
 	g.wantHealthy()
 	g.want("nm-azure-dispatch check-in | cut -d: -f1", "already checked in")
@@ -35,51 +50,42 @@ func TestBoot(t *testing.T) {
 	}
 
 	g.run("systemctl restart NetworkManager && nm-online -q")
-	g.wantReports(1, 0)
 	g.run("systemctl start nm-azure-checkin.service")
-	g.wantReports(1, 0)
+	g.wantReports(1)
 	g.wantDNS()
-
-	g.reboot()
-	g.wantReports(2, 10*time.Second)
-	g.wantDNS()
-	g.wantHealthy()
-
-	g.run("rpm -e nm-azure-dispatch")
-	g.want("find / /run -xdev -path /root -prune -o -path /boottest -prune -o -path '/etc/*.service.d' -o -name '*nm-azure*' -print", "")
-	g.want("systemctl list-units --all --plain --no-legend 'nm-azure*'", "")
-	g.run("nmcli -w 20 connection up nic")
-	g.wantReports(2, 0)
-	g.wantHealthy()
 }
 
-// TestUpgrade upgrades from an older version while that is checking in.
-func TestUpgrade(t *testing.T) {
-	g := boot(t, boottest.Config{Cmdline: onAzure, RPMs: []string{*older}, Files: []string{*rpm}})
-	g.wantReports(1, 10*time.Second)
-	g.wireServer(false)
-	g.reboot()
-	g.waitActive("nm-azure-checkin.service")
-	pid := g.run("systemctl show --value -p MainPID nm-azure-checkin.service")
-
+// upgrade boots again, without a WireServer, and upgrades from the older version while that is checking in.
+func (g guest) upgrade() {
+	ctx := g.t.Context()
+	g.ok(g.Cloud.CloseWire(ctx))
+	g.ok(g.Reboot(ctx))
+	const unit = "nm-azure-checkin.service"
+	g.run("for i in $(seq 900); do systemctl -q is-active " + unit + " && exit; sleep 0.1; done; exit 1")
+	pid := g.run("systemctl show --value -p MainPID " + unit)
 	before := g.run("nm-azure-dispatch version | head -n 1")
 	g.run("rpm -U --nodeps /root/" + filepath.Base(*rpm))
 	if after := g.run("nm-azure-dispatch version | head -n 1"); after == before {
 		g.fatal("still ", before)
 	}
-	g.want("systemctl show --value -p MainPID nm-azure-checkin.service", pid)
-	g.wireServer(true)
-	g.wantReports(2, 10*time.Second)
+	g.want("systemctl show --value -p MainPID "+unit, pid)
+	g.ok(g.Cloud.PlayWire(ctx, lab.WireScript{}))
+	g.wantReports(2)
+	g.want("systemctl show --value -p Result "+unit, "success")
 	g.wantHealthy()
 	g.want("rpm -V --nodeps nm-azure-dispatch", "")
 	g.want("systemctl is-active nm-azure-checkin.timer", "active")
-	g.reboot()
-	g.wantReports(3, 10*time.Second)
-	g.wantHealthy()
 }
 
-// waitActive waits for a unit.
-func (g guest) waitActive(unit string) {
-	g.t.Helper()
-	g.run("for i in $(seq 150); do systemctl -q is-active " + unit + " && exit; sleep 0.1; done; exit 1")
+func (g guest) remove() {
+	g.ok(g.Reboot(g.t.Context()))
+	g.wantReports(3)
+	g.wantDNS()
+	g.wantHealthy()
+	g.run("rpm -e nm-azure-dispatch")
+	g.want("find / /run -xdev -path /root -prune -o -name '*nm-azure-[dc]*' -print", "")
+	g.want("systemctl list-units --all --plain --no-legend 'nm-azure-[dc]*'", "")
+	g.run("nmcli -w 20 connection up eth0")
+	g.wantReports(3)
+	g.wantHealthy()
 }

@@ -3,36 +3,17 @@ package boottest_test
 import (
 	"path/filepath"
 	"testing"
-	"time"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/packaging/boottest"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
 )
 
-func TestPlatform(t *testing.T) {
-	tests := []struct {
-		name, cmdline, tag, timer string
-		azure                     bool
-	}{
-		{"argument", onAzure, "", "active", true},
-		{"firmware", "quiet", azureTag, "active", true},
-		{"other argument", "ignition.platform.id=qemu", azureTag, "active", false},
-		{"neither", "quiet", "", "inactive", false},
-	}
-	t.Parallel()
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			g := boot(t, boottest.Config{Cmdline: tt.cmdline, AssetTag: tt.tag})
-			g.want("systemctl is-active nm-azure-checkin.timer || :", tt.timer)
-			if tt.azure {
-				g.wantReports(1, 10*time.Second)
-				g.wantHealthy()
-				return
-			}
-			g.wantIdle()
-			g.run("systemctl start nm-azure-checkin.service")
-			g.wantIdle()
-		})
-	}
+// TestOtherPlatform boots where the kernel's command line says that this is not Azure, although the firmware says it is.
+func TestOtherPlatform(t *testing.T) {
+	g := boot(t, lab.Config{Cmdline: "ignition.platform.id=qemu", AssetTag: azureTag}, "", *rpm)
+	g.want("systemctl is-active nm-azure-checkin.timer", "active")
+	g.wantIdle()
+	g.run("systemctl start nm-azure-checkin.service")
+	g.wantIdle()
 }
 
 // TestTurnedOff does what the README says for an administrator who does not want it, and what it says for an image that
@@ -42,7 +23,7 @@ func TestTurnedOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := boot(t, boottest.Config{Cmdline: onAzure, Files: []string{preset}, Setup: `
+	g := boot(t, lab.Config{Cmdline: onAzure}, `
 		ln -s /dev/null /etc/NetworkManager/dispatcher.d/90-nm-azure-dispatch
 		systemctl mask nm-azure-checkin.timer nm-azure-checkin.service
 		cd /usr/lib/systemd
@@ -50,7 +31,7 @@ func TestTurnedOff(t *testing.T) {
 		mkdir -p system-preset
 		echo 'enable afterburn-checkin.service' >system-preset/40-coreos.preset
 		cp /root/39-nm-azure-dispatch.preset system-preset
-		systemctl preset afterburn-checkin.service`})
+		systemctl preset afterburn-checkin.service`, *rpm, preset)
 	g.wantIdle()
 	g.want("systemctl is-enabled afterburn-checkin.service || :", "disabled")
 }
@@ -58,12 +39,12 @@ func TestTurnedOff(t *testing.T) {
 // wantIdle sees that the program was there for several events of a lease, and has left no trace.
 func (g guest) wantIdle() {
 	g.t.Helper()
-	g.run("nm-online -q && nmcli -w 20 connection up nic")
+	g.run("nm-online -q && nmcli -w 20 connection up eth0")
 	g.settle()
 	g.want("ls -d /run/nm-azure-dispatch 2>/dev/null || :", "")
 	g.want("journalctl -b -q -o cat SYSLOG_IDENTIFIER=nm-azure-dispatch MESSAGE_ID=* 2>/dev/null || :", "")
 	g.wantHealthy()
-	requests, err := g.Requests()
+	requests, err := g.Cloud.Requests(g.t.Context())
 	if err != nil || len(requests) > 0 {
 		g.fatal(requests, err)
 	}

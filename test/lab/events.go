@@ -27,13 +27,13 @@ echo "$EPOCHREALTIME ${0##*/} $2 ${1:--}" >>` + eventsPath + "\n"
 	recorderEnd   = "zz-lab-end"
 )
 
-func (g *Guest) installRecorder() error {
+func (f *files) installRecorder() error {
 	for _, name := range []string{"no-wait.d/" + recorderBegin, recorderEnd, "pre-up.d/" + recorderEnd} {
-		if err := g.WriteFile(recorderPath+"/"+name, recorder, 0o755); err != nil {
+		if err := f.WriteFile(recorderPath+"/"+name, recorder, 0o755); err != nil {
 			return err
 		}
 	}
-	return g.Symlink("no-wait.d/"+recorderBegin, recorderPath+"/"+recorderBegin)
+	return f.Symlink("no-wait.d/"+recorderBegin, recorderPath+"/"+recorderBegin)
 }
 
 // Events are the events so far that are over, in the order in which nm-dispatcher dealt with them. Those of no

@@ -3,9 +3,6 @@ package lab
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"os"
-	"path"
 	"strings"
 	"syscall"
 	"time"
@@ -18,44 +15,8 @@ import (
 // Guest is the virtual machine.
 type Guest struct {
 	*Machine
-	root    *os.Root
+	files
 	systemd bool
-}
-
-// ReadFile reads a file of the guest. A path that leads over an absolute link cannot be read so, but with Run.
-func (g *Guest) ReadFile(name string) (string, error) {
-	b, err := g.root.ReadFile(strings.TrimPrefix(name, "/"))
-	return string(b), err
-}
-
-// WriteFile writes a file of the guest, and makes the directories above it.
-func (g *Guest) WriteFile(name, data string, mode fs.FileMode) error {
-	name = strings.TrimPrefix(name, "/")
-	if err := g.root.MkdirAll(path.Dir(name), 0o755); err != nil {
-		return err
-	}
-	if err := g.root.WriteFile(name, []byte(data), mode); err != nil {
-		return err
-	}
-	return g.root.Chmod(name, mode)
-}
-
-// Symlink makes a symbolic link in the guest, in the place of a file that may be there.
-func (g *Guest) Symlink(target, name string) error {
-	name = strings.TrimPrefix(name, "/")
-	if err := g.root.MkdirAll(path.Dir(name), 0o755); err != nil {
-		return err
-	}
-	if err := g.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return g.root.Symlink(target, name)
-}
-
-// Exists tells if the guest has a file of that name, be it a link to nowhere.
-func (g *Guest) Exists(name string) bool {
-	_, err := g.root.Lstat(strings.TrimPrefix(name, "/"))
-	return err == nil
 }
 
 // SetBootID makes the kernel say that this is another boot.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 
@@ -24,14 +23,9 @@ func Available() error {
 	if os.Geteuid() != 0 {
 		return errors.New("lab: namespaces and the daemons need root: run as root")
 	}
-	for tool, pkg := range map[string]string{"nsenter": "util-linux", "ip": "iproute2"} {
+	for tool, pkg := range map[string]string{"nsenter": "util-linux", "ip": "iproute2", treeTool: treeTool} {
 		if _, err := exec.LookPath(tool); err != nil {
 			return fmt.Errorf("lab: %s is missing: apt-get install %s", tool, pkg)
-		}
-	}
-	for _, suite := range Suites {
-		if _, err := exec.LookPath(treeTool); err != nil && !exists(treePath(suite)) {
-			return errNoTreeTool
 		}
 	}
 	return nil
@@ -95,7 +89,7 @@ func (l *Lab) start(ctx context.Context, c Config, tree string) error {
 	if err != nil {
 		return err
 	}
-	if err := l.Guest.furnish(c); err != nil {
+	if err := errors.Join(l.Guest.installRecorder(), l.Guest.furnish(c)); err != nil {
 		return err
 	}
 	return l.Guest.boot(ctx, c)
@@ -123,26 +117,6 @@ func (l *Lab) startGuest(ctx context.Context, c Config, tree string) error {
 	if err := m.call(ctx, "Guest.MakeRoot", spec, nil); err != nil {
 		return err
 	}
-	l.Guest.root, err = os.OpenRoot(fmt.Sprintf("/proc/%d/root", m.PID()))
-	return err
-}
-
-// furnish writes the configuration.
-func (g *Guest) furnish(c Config) error {
-	err := g.installRecorder()
-	for _, p := range c.Profiles {
-		err = errors.Join(err, g.WriteFile(p.path(), p.keyfile(), 0o600))
-	}
-	files := map[string]string{
-		"/etc/NetworkManager/NetworkManager.conf": c.networkManagerConf(),
-		"/etc/systemd/journald.conf.d/lab.conf":   "[Journal]\nStorage=volatile\nRateLimitIntervalSec=0\n",
-	}
-	maps.Copy(files, c.Files)
-	for name, data := range files {
-		err = errors.Join(err, g.WriteFile(name, data, 0o644))
-	}
-	if c.Product != nil {
-		err = errors.Join(err, g.Install(*c.Product))
-	}
+	l.Guest.root, err = m.openFiles("/")
 	return err
 }

@@ -102,8 +102,12 @@ func (m *Machine) enter(ctx context.Context, stdin string, args ...string) (stri
 
 // call makes a call to one of the services that the machine's PID 1 offers.
 func (m *Machine) call(ctx context.Context, method string, arg, reply any) error {
+	return callRPC(ctx, m.control, method, arg, reply)
+}
+
+func callRPC(ctx context.Context, client *rpc.Client, method string, arg, reply any) error {
 	select {
-	case done := <-m.control.Go(method, arg, reply, make(chan *rpc.Call, 1)).Done:
+	case done := <-client.Go(method, arg, reply, make(chan *rpc.Call, 1)).Done:
 		if done.Error != nil {
 			return fmt.Errorf("lab: %s: %w", method, done.Error)
 		}

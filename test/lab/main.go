@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -15,6 +16,9 @@ const (
 	roleCloud = "nm-azure-lab-cloud"
 	roleGuest = "nm-azure-lab-guest"
 	roleSweep = "nm-azure-lab-sweep"
+	// In a virtual machine: PID 1 of the initrd, until it becomes systemd, and what runs the test's commands.
+	roleInitrd = "init"
+	roleAgent  = "nm-azure-lab-agent"
 )
 
 // Main returns at once unless this process was started by the package to be a part of a lab. Call it first thing in
@@ -22,13 +26,17 @@ const (
 func Main() {
 	unix.Umask(0o022)
 	var err error
-	switch os.Args[0] {
+	switch filepath.Base(os.Args[0]) {
 	case roleCloud:
 		err = cloud.Main()
 	case roleGuest:
 		err = inside.GuestMain()
 	case roleSweep:
 		err = sweepMain(os.Args[1])
+	case roleInitrd:
+		err = inside.InitrdMain()
+	case roleAgent:
+		err = inside.AgentMain()
 	default:
 		return
 	}

@@ -21,19 +21,19 @@ const (
 )
 
 // Install puts the product into the guest as a package would.
-func (g *Guest) Install(p Product) error {
-	if err := g.copyIn(p.Binary, ProductBinary, 0o755); err != nil {
+func (f *files) Install(p Product) error {
+	if err := f.copyIn(p.Binary, ProductBinary, 0o755); err != nil {
 		return err
 	}
-	if err := g.copyIn(p.Gate, recorderPath+"/no-wait.d/"+productGate, 0o755); err != nil {
+	if err := f.copyIn(p.Gate, recorderPath+"/no-wait.d/"+productGate, 0o755); err != nil {
 		return err
 	}
 	for _, unit := range p.Units {
-		if err := g.installUnit(unit); err != nil {
+		if err := f.installUnit(unit); err != nil {
 			return err
 		}
 	}
-	return g.Symlink("no-wait.d/"+productGate, recorderPath+"/"+productGate)
+	return f.Symlink("no-wait.d/"+productGate, recorderPath+"/"+productGate)
 }
 
 // ownProc is for services that have a /proc of their own: systemd 252 leaves out what the lab has mounted there.
@@ -43,24 +43,24 @@ BindReadOnlyPaths=/lab/boot_id:/proc/sys/kernel/random/boot_id
 `
 
 // installUnit puts a unit in its place; a timer's is also where systemd starts it.
-func (g *Guest) installUnit(path string) error {
+func (f *files) installUnit(path string) error {
 	unit := filepath.Base(path)
-	if err := g.copyIn(path, unitDir+unit, 0o644); err != nil {
+	if err := f.copyIn(path, unitDir+unit, 0o644); err != nil {
 		return err
 	}
-	switch filepath.Ext(unit) {
-	case ".service":
-		return g.WriteFile("/etc/systemd/system/"+unit+".d/lab.conf", ownProc, 0o644)
-	case ".timer":
-		return g.Symlink("../"+unit, unitDir+"timers.target.wants/"+unit)
+	switch {
+	case filepath.Ext(unit) == ".service" && !f.ownKernel:
+		return f.WriteFile("/etc/systemd/system/"+unit+".d/lab.conf", ownProc, 0o644)
+	case filepath.Ext(unit) == ".timer":
+		return f.Symlink("../"+unit, unitDir+"timers.target.wants/"+unit)
 	}
 	return nil
 }
 
-func (g *Guest) copyIn(from, to string, mode os.FileMode) error {
+func (f *files) copyIn(from, to string, mode os.FileMode) error {
 	b, err := os.ReadFile(from)
 	if err != nil {
 		return fmt.Errorf("lab: install: %w", err)
 	}
-	return g.WriteFile(to, string(b), mode)
+	return f.WriteFile(to, string(b), mode)
 }

@@ -15,56 +15,81 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Suites are the Debian releases that the lab knows: NetworkManager 1.42.4 with systemd 252, and 1.52.1 with 257.
-var Suites = []string{"bookworm", "trixie"}
+// Suites are the Debian releases that the lab knows, the oldest first: NetworkManager 1.42.4 with systemd 252, 1.52.1
+// with 257, and what testing has today (1.58.1 with 262).
+var Suites = []string{"bookworm", "trixie", "testing"}
+
+// Newest is the last of Suites.
+const Newest = "testing"
 
 const (
 	treeTool     = "mmdebstrap"
 	treeCache    = "/var/cache/nm-azure-dispatch/lab"
 	treePackages = "systemd,systemd-sysv,udev,dbus,network-manager,systemd-resolved,libnss-resolve," +
-		"iproute2,procps,strace,curl,nftables"
+		"iproute2,procps,strace,curl,nftables,mount,rpm"
 )
+
+// dhcpClients are the packages of NetworkManager's other DHCP clients, where a release has them.
+var dhcpClients = map[string]string{
+	"bookworm": ",isc-dhcp-client", "trixie": ",isc-dhcp-client,dhcpcd-base", "testing": ",dhcpcd-base",
+}
 
 var errNoTreeTool = errors.New("lab: mmdebstrap is missing, which makes the Debian trees: apt-get install mmdebstrap")
 
-// treeOptions leave out what no test reads, and the syncing that a tree which can be made again does not need.
+// treeOptions leave out what no test reads, and the syncing that a tree which can be made again does not need. The
+// Release file of testing can be past its date on a mirror.
 var treeOptions = []string{
-	"--mode=root", "--variant=essential", "--format=directory", "--quiet",
+	"--variant=essential", "--format=directory",
 	"--aptopt=Acquire::Languages \"none\"", "--aptopt=APT::Install-Recommends \"false\"",
+	"--aptopt=Acquire::Check-Valid-Until \"false\"",
 	"--dpkgopt=force-unsafe-io", "--dpkgopt=path-exclude=/usr/share/doc/*",
 	"--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
-	"--include=" + treePackages,
 	// Debian's own script fails at each event where ifupdown is not installed.
 	`--customize-hook=rm -f "$1/etc/NetworkManager/dispatcher.d/01-ifupdown"`,
 }
 
-// Tree gives the root file system of a Debian release with the daemons in it. It makes one if there is none for
-// today's list of packages, which takes half a minute on an idle machine; concurrent callers wait for the first one.
-func Tree(ctx context.Context, suite string) (string, error) {
+// Tree gives the root file system of a Debian release with the daemons in it, and with more packages if any are named. It
+// makes one if there is none for today's list of packages, which takes half a minute on an idle machine; concurrent
+// callers wait for the first one.
+func Tree(ctx context.Context, suite string, packages ...string) (string, error) {
 	if !slices.Contains(Suites, suite) {
 		return "", fmt.Errorf("lab: no suite %q: want one of %s", suite, strings.Join(Suites, ", "))
 	}
-	path := treePath(suite)
+	options := slices.Clone(treeOptions)
+	options = append(options, "--include="+strings.Join(append([]string{treePackages + dhcpClients[suite]}, packages...), ","))
+	recipe := sha256.Sum256([]byte(strings.Join(options, "\n")))
+	return Cached(fmt.Sprintf("%s-%x", suite, recipe[:5]), func(dir string) error {
+		return Debootstrap(ctx, suite, dir, options...)
+	})
+}
+
+// Cached gives a directory of that name that is kept between runs, and has it made if it is not there. Concurrent callers
+// wait for the first one.
+func Cached(name string, make func(dir string) error) (string, error) {
+	path := filepath.Join(treeCache, name)
 	if exists(path) {
 		return path, nil
 	}
 	if err := os.MkdirAll(treeCache, 0o755); err != nil {
 		return "", fmt.Errorf("lab: %w", err)
 	}
-	lock, err := lockTree(path + ".lock")
+	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("lab: %w", err)
 	}
 	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return "", fmt.Errorf("lab: lock %s: %w", lock.Name(), err)
+	}
 	if exists(path) {
 		return path, nil
 	}
-	// Under the lock whatever stands there is of a maker that was killed.
+	// Under the lock this can only be left over from an interrupted run.
 	unfinished := path + ".new"
 	if err := os.RemoveAll(unfinished); err != nil {
 		return "", fmt.Errorf("lab: %w", err)
 	}
-	if err := makeTree(ctx, suite, unfinished, lock); err != nil {
+	if err := make(unfinished); err != nil {
 		return "", errors.Join(err, os.RemoveAll(unfinished))
 	}
 	if err := os.Rename(unfinished, path); err != nil {
@@ -73,26 +98,21 @@ func Tree(ctx context.Context, suite string) (string, error) {
 	return path, nil
 }
 
-// treePath has the recipe in the name, so a changed recipe makes a new tree.
-func treePath(suite string) string {
-	recipe := sha256.Sum256([]byte(strings.Join(treeOptions, "\n")))
-	return filepath.Join(treeCache, fmt.Sprintf("%s-%x", suite, recipe[:5]))
-}
-
-func makeTree(ctx context.Context, suite, dir string, lock *os.File) error {
+// Debootstrap makes a Debian tree with mmdebstrap, which gets the options given.
+func Debootstrap(ctx context.Context, suite, dir string, options ...string) error {
 	tool, err := exec.LookPath(treeTool)
 	if err != nil {
 		return errNoTreeTool
 	}
-	args := append(slices.Clone(treeOptions), suite, dir)
+	// It mounts the host's /dev and /proc in the tree: in namespaces of its own, which end with it and all its children,
+	// since the tree may have to be removed.
+	args := append([]string{"--mount", "--pid", "--fork", "--kill-child", "--mount-proc", tool, "--mode=root", "--quiet"}, options...)
+	args = append(args, suite, dir)
 	if mirror := debianMirror(ctx); mirror != "" {
 		args = append(args, mirror)
 	}
-	cmd := exec.CommandContext(ctx, tool, args...)
-	cmd.ExtraFiles = []*os.File{lock} // held for as long as it works, should it outlive us
-	// It mounts the host's /dev and /proc in the tree: where we do not see them, since we may have to remove the tree.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS, Setpgid: true}
-	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+	cmd := exec.CommandContext(ctx, "unshare", args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("lab: mmdebstrap %s: %w\n%s", suite, err, out[max(0, len(out)-2000):])
 	}
@@ -108,17 +128,6 @@ func debianMirror(ctx context.Context) string {
 	}
 	mirror, _, _ := strings.Cut(string(out), "\n")
 	return mirror
-}
-
-func lockTree(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("lab: %w", err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-		return nil, errors.Join(fmt.Errorf("lab: lock %s: %w", path, err), f.Close())
-	}
-	return f, nil
 }
 
 func exists(path string) bool {

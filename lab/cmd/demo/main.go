@@ -23,7 +23,7 @@ const (
 
 func main() {
 	lab.Main()
-	suite := flag.String("suite", "trixie", "Debian release of the guest: "+strings.Join(lab.Suites, " or "))
+	suite := flag.String("suite", lab.Newest, "Debian release of the guest: "+strings.Join(lab.Suites, ", "))
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -1,4 +1,4 @@
-package boottest
+package lab
 
 import (
 	"context"
@@ -22,13 +22,12 @@ var modules = []string{
 
 // kernel gives a directory with the kernel "vmlinuz" and its modules, and makes it if it is not there.
 func kernel(ctx context.Context) (string, error) {
-	path := filepath.Join(cacheDir, "kernel")
-	return path, once(path, func(unfinished string) error {
+	return Cached("kernel", func(unfinished string) error {
 		all := filepath.Join(unfinished, "tree")
 		if err := os.MkdirAll(filepath.Join(unfinished, "modules"), 0o755); err != nil {
 			return err
 		}
-		if err := mmdebstrap(ctx, "--variant=extract", "--include="+kernelPackage, kernelSuite, all); err != nil {
+		if err := Debootstrap(ctx, kernelSuite, all, "--variant=extract", "--include="+kernelPackage); err != nil {
 			return err
 		}
 		moves := map[string]string{"boot/vmlinuz-*": "vmlinuz"}
@@ -50,12 +49,8 @@ func kernel(ctx context.Context) (string, error) {
 
 // initrd makes an initrd at the path: this executable as its init, the modules, and directories to mount on.
 func initrd(path, kernelDir string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	entries := []entry{
-		{name: "dev"}, {name: "proc"}, {name: "sys"}, {name: "root"}, {name: "modules"}, {name: roleInitrd, from: self},
+		{name: "dev"}, {name: "proc"}, {name: "sys"}, {name: "root"}, {name: "modules"}, {name: roleInitrd, from: "/proc/self/exe"},
 	}
 	for i := range modules {
 		name := fmt.Sprintf("modules/%02d.ko", i)
