@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"net/netip"
 	"os"
 	"time"
@@ -13,23 +12,20 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/azure"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/link"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/sysbus"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
 const (
-	defaultTimeout = 5 * time.Minute
+	defaultTimeout = 5 * time.Minute // of report-failure
+	noTimeout      = 0               // of check-in: it goes on until it is done or stopped
 	maxTimeout     = 24 * time.Hour
-	leasesLimit    = 5 * time.Second // to read all leases; then the constant has to do
 )
 
 // checkIn is the check-in by hand or from nm-azure-checkin.service.
 func checkIn(args []string) int {
 	flags := flag.NewFlagSet("check-in", flag.ContinueOnError)
 	force := flags.Bool("force", false, "")
-	timeout := timeoutFlag(flags)
+	timeout := timeoutFlag(flags, noTimeout)
 	var server netip.Addr
 	flags.Func("server", "", func(s string) (err error) {
 		server, err = operatorAddr(s)
@@ -61,17 +57,20 @@ func checkIn(args []string) int {
 		}
 		t := dispatch.Target{Server: server, Source: boot.FromOperator}
 		if !server.IsValid() {
-			t = leaseTarget(ctx, root)
+			t, c.Targets = followLeases(ctx, root)
 		}
 		rec, err := c.Follow(ctx, t, *force)
-		if err != nil {
-			if !errors.Is(err, boot.ErrLocked) { // the run that has the lock goes on
-				c.GiveUp(rec, err)
-			}
-			say(os.Stderr, "nm-azure-dispatch: check-in: %v\n", err)
-			return exitFailed
+		switch {
+		case err == nil:
+			return report(rec, "")
+		case errors.Is(ctx.Err(), context.Canceled): // by a signal: that is no failure
+			say(os.Stdout, "stopped before the check-in: %d attempts\n", rec.Attempts)
+			return exitDone
+		case !errors.Is(err, boot.ErrLocked): // the run that has the lock goes on
+			c.GiveUp(rec, err)
 		}
-		return report(rec, "")
+		say(os.Stderr, "nm-azure-dispatch: check-in: %v\n", err)
+		return exitFailed
 	})
 }
 
@@ -85,25 +84,6 @@ func report(rec boot.CheckIn, already string) int {
 	say(os.Stdout, "%schecked in: wireserver %s (%s), via %s, %d attempts, %d ms after boot\n",
 		already, rec.WireServer, rec.Source, rec.Via, rec.Attempts, rec.AfterBootMS)
 	return exitDone
-}
-
-// leaseTarget reads the lease to check in by, or takes the constant.
-func leaseTarget(ctx context.Context, root fs.FS) dispatch.Target {
-	limit, cancel := context.WithTimeoutCause(ctx, leasesLimit, fmt.Errorf("no answer within %v", leasesLimit))
-	defer cancel()
-	conn, err := sysbus.Connect(limit, limit)
-	if err != nil {
-		return dispatch.DefaultTarget("", "the lease cannot be read: "+err.Error())
-	}
-	devices, err := nm.NewClient(conn).Devices(limit)
-	if err != nil {
-		return dispatch.DefaultTarget("", "the lease cannot be read: "+err.Error())
-	}
-	best, ok := dispatch.BestLease(devices, link.DefaultRoutes(root))
-	if !ok {
-		return dispatch.DefaultTarget("", "there is no DHCPv4 lease")
-	}
-	return dispatch.TargetOf(best.Interface, *best.Lease, ownAddrs())
 }
 
 // operatorAddr reads an address that the operator names: any IPv4 address of

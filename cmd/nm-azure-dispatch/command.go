@@ -41,7 +41,8 @@ func subcommands() []subcommand {
 			"  --force             report Ready even if this boot has a report already\n" +
 				"  --server ADDR       the WireServer's IPv4 address; no lease is read, and the\n" +
 				"                      platform is not checked\n" +
-				"  --timeout DURATION  when to give up, such as 90s or 20m\n", checkIn,
+				"  --timeout DURATION  when to give up, such as 90s or 20m;\n" +
+				"                      by default never\n", checkIn,
 		},
 		{
 			"doctor", "[--json] [--interface INTERFACE] [--name NAME]", "run all checks and print a remedy for each failure; read-only",

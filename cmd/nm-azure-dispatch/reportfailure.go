@@ -24,7 +24,7 @@ func reportFailure(args []string) int {
 	flags := flag.NewFlagSet("report-failure", flag.ContinueOnError)
 	reason := flags.String("reason", "", "")
 	failedUnits := flags.Bool("failed-units", false, "")
-	timeout := timeoutFlag(flags)
+	timeout := timeoutFlag(flags, defaultTimeout)
 	if ok, status := parse(flags, args); !ok {
 		return status
 	}
@@ -58,6 +58,9 @@ func reportFailure(args []string) int {
 		case errors.Is(err, dispatch.ErrReady):
 			say(os.Stderr, "nm-azure-dispatch: report-failure: refused: %v\n", err)
 			return exitFailed
+		case errors.Is(err, dispatch.ErrReported):
+			say(os.Stdout, "nothing to do: %v, at %s\n", err, rec.UpdatedAt.Format(time.RFC3339))
+			return exitDone
 		case err != nil:
 			c.GiveUp(rec, err)
 			say(os.Stderr, "nm-azure-dispatch: report-failure: %v\n", err)
@@ -70,8 +73,7 @@ func reportFailure(args []string) int {
 
 // timeoutFlag defines --timeout, which has to be more than 0 and at most
 // maxTimeout.
-func timeoutFlag(flags *flag.FlagSet) *time.Duration {
-	timeout := defaultTimeout
+func timeoutFlag(flags *flag.FlagSet, timeout time.Duration) *time.Duration {
 	flags.Func("timeout", "", func(s string) error {
 		d, err := time.ParseDuration(s)
 		if err != nil || d <= 0 || d > maxTimeout {

@@ -21,13 +21,16 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
-// withCheckIn runs what a command does with the check-in, for at most so long,
-// and returns its exit status.
+// withCheckIn runs what a command does with the check-in, for at most so long
+// unless timeout is 0, and returns its exit status.
 func withCheckIn(root fs.FS, timeout time.Duration, f func(context.Context, *dispatch.CheckIn) int) int {
 	ctx, stop := begin()
 	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not done after %v", timeout))
-	defer cancel()
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not done after %v", timeout))
+		defer cancel()
+	}
 	j := journal.New(os.Args[0], os.Stderr)
 	defer j.Close(flushLimit)
 	return f(ctx, newCheckIn(root, bootID(root, j.Log), j.Log))

@@ -1,14 +1,10 @@
 package dispatch
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
@@ -18,9 +14,6 @@ import (
 
 // followPoll is how often a run that follows another one looks at its record.
 const followPoll = 100 * time.Millisecond
-
-// sameCause is how long a cause of failed attempts stays said.
-const sameCause = time.Minute
 
 // Log writes a journal entry, (*journal.Journal).Log.
 type Log func(journal.Kind, ...slog.Attr)
@@ -35,11 +28,14 @@ type CheckIn struct {
 	Report func(context.Context, *wire.Reporter, wire.Health) (wire.Outcome, error)
 	// DefaultDevice names the device with the default route, "" if none.
 	DefaultDevice func() string
-	// TellHost tells Azure's host by a way that needs no network how it stands:
-	// "" before each report of Ready, else why there is none. Concurrent calls
-	// occur. Nil: the host is not told.
+	// TellHost writes the record that Azure's host reads without a network: "" for
+	// success, from each POST of Ready on until that has failed; else why there is
+	// none. Concurrent calls occur. Nil: there is no such record.
 	TellHost func(reason string)
-	Log      Log
+	// Targets delivers what is to be followed in place of the target that Run was
+	// given, see [Relook]. Nil: nothing is.
+	Targets <-chan Target
+	Log     Log
 
 	recordFailedSaid bool
 }
@@ -60,10 +56,6 @@ func (c *CheckIn) Run(ctx context.Context, t Target, force bool) (boot.CheckIn, 
 	rec, done := c.Done() // the holder before us may have done it
 	if done && !force {
 		return rec, nil
-	}
-	if t.Why != "" {
-		c.Log(journal.Option245Unusable, slog.String("interface", t.Interface),
-			slog.String("reason", t.Why), slog.String("wireserver", t.Server.String()))
 	}
 	return c.send(ctx, t, rec, wire.Ready(), boot.Ready, journal.CheckedIn)
 }
@@ -91,9 +83,12 @@ func whileLocked(ctx context.Context, f func() (boot.CheckIn, error)) (boot.Chec
 // contradict what Azure has been told.
 var ErrReady = errors.New("in this boot Azure was already told that the VM is ready")
 
-// Fail reports that provisioning failed, and why, unless that is done; from
-// then on no Ready goes out in this boot but by force. The error is ErrReady
-// after a Ready; otherwise it is why the context ended without success.
+// ErrReported says that a failure was reported in this boot: nothing is sent again.
+var ErrReported = errors.New("a failure was already reported to Azure in this boot")
+
+// Fail reports that provisioning failed, and why; from then on no Ready goes out
+// in this boot but by force. The error is ErrReady after a Ready, and ErrReported
+// after a failure; otherwise it is why the context ended without success.
 func (c *CheckIn) Fail(ctx context.Context, t Target, reason string) (boot.CheckIn, error) {
 	return whileLocked(ctx, func() (boot.CheckIn, error) {
 		unlock, err := c.lock()
@@ -106,7 +101,7 @@ func (c *CheckIn) Fail(ctx context.Context, t Target, reason string) (boot.Check
 		case rec.State == boot.Ready:
 			return rec, ErrReady
 		case done:
-			return rec, nil
+			return rec, ErrReported
 		}
 		return c.send(ctx, t, rec, wire.ProvisioningFailed(reason), boot.Failed, journal.FailureReported)
 	})
@@ -144,118 +139,4 @@ func (c *CheckIn) final(rec boot.CheckIn) bool {
 func (c *CheckIn) GiveUp(rec boot.CheckIn, err error) {
 	c.Log(journal.GivenUp, slog.String("wireserver", rec.WireServer), slog.Int("attempts", rec.Attempts),
 		slog.String("last_error", err.Error()))
-}
-
-// send reports the health and keeps the record: what came of it, and after
-// every attempt that failed how far it is. What is final already (a forced run)
-// stays so, for the record and for the host, unless this one gets through.
-func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, h wire.Health, state boot.CheckInState, kind journal.Kind) (boot.CheckIn, error) {
-	rec := boot.CheckIn{
-		BootID: c.BootID, State: boot.Trying, WireServer: t.Server.String(), Source: t.Source,
-		Interface: t.Interface, Attempts: old.Attempts, LastError: old.LastError, StartedAt: old.StartedAt,
-	}
-	if rec.StartedAt.IsZero() {
-		rec.StartedAt = time.Now()
-	}
-	final := c.final(old)
-	said := map[string]time.Time{}
-	r := &wire.Reporter{Server: t.Server, UserAgent: c.UserAgent, Device: c.DefaultDevice}
-	if t.Source == boot.FromOption245 {
-		r.Fallback = wire.DefaultAddr
-	}
-	tell := func(why string) {
-		if c.TellHost != nil {
-			c.TellHost(cmp.Or(h.Description, why))
-		}
-	}
-	if h.Description != "" {
-		tell("") // before there is a network
-	}
-	r.BeforePost = func() { tell("") }
-	r.OnAttempt = func(a wire.Attempt) {
-		repeated := rec.LastError == a.Err.Error() && rec.Attempts == old.Attempts && sayAgain(old.UpdatedAt) > 0
-		rec.Attempts++
-		rec.WireServer, rec.Via, rec.LastError = a.Server.String(), string(a.Via), a.Err.Error()
-		if rec.Source = t.Source; a.Server != t.Server {
-			rec.Source = boot.FromConstant
-		}
-		if !final {
-			c.write(&rec)
-		}
-		if last, ok := said[cause(a.Err)]; ok && sayAgain(last) > 0 {
-			return
-		}
-		if said[cause(a.Err)] = time.Now(); repeated {
-			return // the run before has said it
-		}
-		c.Log(journal.AttemptFailed, slog.String("wireserver", rec.WireServer), slog.String("via", rec.Via),
-			slog.Int("attempts", rec.Attempts), slog.String("bound_to", a.Device), slog.String("last_error", rec.LastError))
-		if !final {
-			tell(rec.LastError)
-		}
-	}
-	out, err := c.Report(ctx, r, h)
-	if err != nil {
-		rec.Attempts = old.Attempts + out.Attempts // those that hung to the end too
-		if rec.LastError == "" {
-			rec.LastError = err.Error()
-		}
-		if !final {
-			tell(err.Error())
-			c.write(&rec)
-		}
-		return rec, err
-	}
-	tell("") // another attempt may have failed since
-	rec.State, rec.Attempts, rec.LastError = state, old.Attempts+out.Attempts, ""
-	rec.Initrd = state == boot.Failed && c.Initrd
-	rec.WireServer, rec.Via = out.Server.String(), string(out.Via)
-	if out.Server != t.Server {
-		rec.Source = boot.FromConstant
-	}
-	rec.Incarnation, rec.ContainerID, rec.InstanceID = out.GoalState.Incarnation, out.GoalState.ContainerID, out.GoalState.InstanceID
-	c.write(&rec)
-	c.Log(kind, slog.String("wireserver", rec.WireServer), slog.String("source", string(rec.Source)),
-		slog.String("via", rec.Via), slog.String("interface", rec.Interface), slog.String("incarnation", rec.Incarnation),
-		slog.Int("attempts", rec.Attempts), slog.Int64("after_boot_ms", rec.AfterBootMS), slog.String("reason", h.Description))
-	return rec, nil
-}
-
-// write keeps the record; one that cannot be kept stops nothing.
-func (c *CheckIn) write(rec *boot.CheckIn) {
-	rec.UpdatedAt, rec.AfterBootMS = time.Now(), boot.SinceBoot().Milliseconds()
-	if err := c.Records.WriteCheckIn(*rec); err != nil {
-		c.sayRecordFailed(err)
-	}
-}
-
-// sayRecordFailed says once a run why there is no record or no lock.
-func (c *CheckIn) sayRecordFailed(err error) {
-	if !c.recordFailedSaid {
-		c.recordFailedSaid = true
-		c.Log(journal.RecordFailed, slog.Any("error", err))
-	}
-}
-
-// sayAgain returns how long what was said then need not be said again; not more
-// than zero if it is time, or if the clock was set back.
-func sayAgain(said time.Time) time.Duration {
-	if since := time.Since(said); since >= 0 {
-		return sameCause - since
-	}
-	return 0
-}
-
-// cause is what two failures have in common: the status, the kernel's error, or
-// what was tried ("wire: goal state", "wire: GET ..."). What a server sent, how
-// long it was waited for, and port numbers are no part of it.
-func cause(err error) string {
-	if s, ok := errors.AsType[*wire.StatusError](err); ok {
-		return "status " + strconv.Itoa(s.Code)
-	}
-	if e, ok := errors.AsType[syscall.Errno](err); ok {
-		return e.Error()
-	}
-	what := strings.SplitN(err.Error(), ": ", 3)
-	return strings.Join(what[:min(2, len(what))], ": ")
 }

@@ -1,10 +1,14 @@
 package dispatch
 
 import (
+	"context"
+	"errors"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/networkd"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
@@ -26,6 +30,7 @@ type Target struct {
 func TargetOf(iface string, l nm.Lease, own []netip.Addr) Target {
 	t := Target{Server: wire.DefaultAddr, Source: boot.FromConstant, Interface: iface}
 	switch err := wire.CheckAddr(l.WireServer); {
+	case errors.Is(l.WireServerErr, networkd.ErrOption245Unknown): // nothing is wrong, and nothing to be said
 	case l.WireServerErr != nil:
 		t.Why = l.WireServerErr.Error()
 	case !l.WireServer.IsValid():
@@ -62,4 +67,41 @@ func BestLease(devices []nm.Device, defaultRoutes []string) (nm.Device, bool) {
 		}
 	}
 	return best, found
+}
+
+const (
+	relookEvery = 30 * time.Second       // without any change of routes or addresses
+	relookPause = 200 * time.Millisecond // after a change: several come together, and the lease with them
+)
+
+// Relook looks the target up again whenever something has changed, and every
+// half minute, and delivers it if it is at another server than the one before,
+// which at first is current. look reports false if no lease can be read: then
+// nothing is delivered. It ends with ctx.
+func Relook(ctx context.Context, current netip.Addr, changes <-chan struct{}, look func(context.Context) (Target, bool)) <-chan Target {
+	targets := make(chan Target)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-changes:
+				if !wait(ctx, relookPause) {
+					return
+				}
+			case <-time.After(relookEvery):
+			}
+			t, ok := look(ctx)
+			if !ok || t.Server == current {
+				continue
+			}
+			select {
+			case targets <- t:
+				current = t.Server
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return targets
 }

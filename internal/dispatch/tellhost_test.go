@@ -24,7 +24,7 @@ func TestTellHost(t *testing.T) {
 	}
 	late := func(_ context.Context, r *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
 		r.OnAttempt(wire.Attempt{Server: r.Server, Err: refused})
-		r.OnAttempt(wire.Attempt{Server: r.Server, Err: refused}) // the same cause is not said again
+		r.OnAttempt(wire.Attempt{Server: r.Server, Err: refused}) // the same cause is not logged again, but kept
 		r.BeforePost()
 		return wire.Outcome{Attempt: wire.Attempt{Server: r.Server}}, nil
 	}
@@ -39,7 +39,7 @@ func TestTellHost(t *testing.T) {
 		want   []string
 	}{
 		{"ready at once", ready, "", []string{"", ""}},
-		{"ready late", late, "", []string{"connection refused", "", ""}},
+		{"ready late", late, "", []string{"connection refused", "connection refused", "", ""}},
 		{"given up", never, "", []string{"connection refused", "time is up"}},
 		{"a failure reported", ready, "no disk", []string{"no disk", "no disk", "no disk"}},
 		{"a failure that cannot be reported", never, "no disk", []string{"no disk", "no disk", "no disk"}},

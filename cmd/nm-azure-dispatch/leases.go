@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/link"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/netlink"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/sysbus"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/networkd"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
+)
+
+const (
+	routeLimit  = 30 * time.Second      // to wait for a route to the WireServer; then the attempts say what is wrong
+	leasesLimit = 5 * time.Second       // to read all leases once
+	leaseLate   = 5 * time.Second       // to wait for a lease that is on its way although there is a route
+	leasePoll   = 50 * time.Millisecond // between looks at it
+)
+
+// networkdState exists once systemd-networkd has run, relative to /.
+const networkdState = "run/systemd/netif/state"
+
+// followLeases waits for a route to the WireServer, and returns where to check in
+// and the targets that follow when leases, routes or addresses change.
+func followLeases(ctx context.Context, root fs.FS) (dispatch.Target, <-chan dispatch.Target) {
+	changes, _ := netlink.Changes(ctx) // without, there is still a look each half minute
+	limited, cancel := context.WithTimeout(ctx, routeLimit)
+	_ = netlink.WaitRoute(limited, wire.DefaultAddr)
+	cancel()
+	t, _, late := leaseTarget(ctx, root)
+	for end := time.Now().Add(leaseLate); late && ctx.Err() == nil && time.Now().Before(end); {
+		time.Sleep(leasePoll)
+		t, _, late = leaseTarget(ctx, root)
+	}
+	return t, dispatch.Relook(ctx, t.Server, changes, func(ctx context.Context) (dispatch.Target, bool) {
+		t, found, _ := leaseTarget(ctx, root)
+		return t, found
+	})
+}
+
+// leaseTarget reads the lease to check in by, or takes the default address. late
+// says that a lease can be expected: a DHCP client of systemd-networkd has none
+// yet, or it has run but is not on the bus yet. An address and a route can be
+// there all the same, left by the initrd.
+func leaseTarget(ctx context.Context, root fs.FS) (t dispatch.Target, found, late bool) {
+	devices, late, err := leases(ctx, root)
+	if best, ok := dispatch.BestLease(devices, link.DefaultRoutes(root)); ok {
+		return dispatch.TargetOf(best.Interface, *best.Lease, ownAddrs()), true, false
+	}
+	if err != nil {
+		return dispatch.DefaultTarget("", "the lease cannot be read: "+err.Error()), false, late
+	}
+	return dispatch.DefaultTarget("", "there is no DHCPv4 lease"), false, late
+}
+
+// leases returns the devices that have a DHCPv4 lease. NetworkManager and
+// systemd-networkd are asked side by side, and neither is started by that: the
+// one that has the lease decides, not the one that runs.
+func leases(ctx context.Context, root fs.FS) (devices []nm.Device, late bool, err error) {
+	limit, cancel := context.WithTimeoutCause(ctx, leasesLimit, fmt.Errorf("no answer within %v", leasesLimit))
+	defer cancel()
+	conn, err := sysbus.Connect(ctx, limit)
+	if err != nil {
+		return nil, false, err
+	}
+	var links []networkd.Link
+	var nmErr, networkdErr error
+	var wg sync.WaitGroup
+	wg.Go(func() { devices, nmErr = nm.NewClient(conn).Devices(limit) })
+	wg.Go(func() { links, networkdErr = networkd.Describe(limit, conn) })
+	wg.Wait()
+	for _, l := range links {
+		if l.Lease != nil {
+			devices = append(devices, nm.Device{Interface: l.Name, Lease: l.Lease})
+		}
+		late = late || l.Managed && l.DHCP && l.Lease == nil
+	}
+	nmRuns, networkdRuns := !errors.Is(nmErr, nm.ErrNotRunning), !errors.Is(networkdErr, networkd.ErrNotRunning)
+	if !networkdRuns {
+		_, err := fs.Stat(root, networkdState)
+		late = err == nil
+	}
+	switch {
+	case !nmRuns && !networkdRuns:
+		return nil, late, errors.New("neither NetworkManager nor systemd-networkd is running")
+	case !nmRuns:
+		return devices, late, networkdErr
+	case !networkdRuns:
+		return devices, late, nmErr
+	}
+	return devices, late, errors.Join(nmErr, networkdErr)
+}

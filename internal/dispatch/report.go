@@ -1,0 +1,210 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bounded"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
+)
+
+// sameCause is how long the journal has no second entry for the same cause of
+// failed attempts.
+const sameCause = time.Minute
+
+// sending is a health report under way, and the record that is kept of it.
+type sending struct {
+	*CheckIn
+	target Target
+	health wire.Health
+	old    boot.CheckIn         // the record before
+	rec    boot.CheckIn         // the record now
+	before int                  // attempts of earlier runs, and of this one at earlier targets
+	final  bool                 // old is final (a forced run), and stays so unless this report is accepted
+	logged map[string]time.Time // when a cause was logged last
+}
+
+// send reports the health to the target and those that follow it, until one has
+// accepted it or ctx ends, and returns the record.
+func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, h wire.Health, state boot.CheckInState, kind journal.Kind) (boot.CheckIn, error) {
+	s := &sending{CheckIn: c, health: h, old: old, before: old.Attempts, final: c.final(old), logged: map[string]time.Time{}}
+	s.rec = boot.CheckIn{BootID: c.BootID, State: boot.Trying, Attempts: old.Attempts, LastError: old.LastError, StartedAt: old.StartedAt}
+	if s.rec.StartedAt.IsZero() {
+		s.rec.StartedAt = time.Now()
+	}
+	if h.Description != "" {
+		s.tellHost("") // before there is a network
+	}
+	for {
+		s.aim(t)
+		out, next, err := s.report(ctx)
+		switch {
+		case err == nil:
+			s.accepted(out, state, kind)
+			return s.rec, nil
+		case next.Server.IsValid():
+			s.moved(out)
+			t = next
+		default:
+			s.stopped(out, err)
+			return s.rec, err
+		}
+	}
+}
+
+// aim takes a target.
+func (s *sending) aim(t Target) {
+	s.target = t
+	s.rec.WireServer, s.rec.Source, s.rec.Interface = t.Server.String(), t.Source, t.Interface
+	if t.Why != "" {
+		s.Log(journal.Option245Unusable, slog.String("interface", t.Interface),
+			slog.String("reason", t.Why), slog.String("wireserver", t.Server.String()))
+	}
+}
+
+// errMoved ends a report when there is another target.
+var errMoved = errors.New("another WireServer address was found")
+
+// report reports to the target until that has accepted it, ctx ends, or another
+// target is delivered, which it then returns.
+func (s *sending) report(ctx context.Context) (out wire.Outcome, next Target, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case next = <-s.Targets:
+			cancel(errMoved)
+		case <-ctx.Done():
+		}
+	}()
+	r := &wire.Reporter{
+		Server: s.target.Server, UserAgent: s.UserAgent, Device: s.DefaultDevice,
+		BeforePost: func() { s.tellHost("") }, OnAttempt: s.attemptFailed,
+	}
+	if s.target.Source == boot.FromOption245 {
+		r.Fallback = wire.DefaultAddr
+	}
+	out, err = s.Report(ctx, r, s.health)
+	cancel(nil)
+	<-watched
+	return out, next, bounded.Error(err)
+}
+
+// attemptFailed keeps what came of an attempt, in the record and for the host,
+// and logs it unless the same was logged a short time ago.
+func (s *sending) attemptFailed(a wire.Attempt) {
+	text := bounded.Text(a.Err.Error())
+	repeated := s.rec.LastError == text && s.rec.Attempts == s.old.Attempts && sayAgain(s.old.UpdatedAt) > 0 // by the run before
+	s.rec.Attempts++
+	s.answeredBy(a)
+	s.rec.LastError = text
+	if !s.final {
+		s.tellHost(text)
+		s.write(&s.rec)
+	}
+	if last, ok := s.logged[cause(a.Err)]; ok && sayAgain(last) > 0 {
+		return
+	}
+	if s.logged[cause(a.Err)] = time.Now(); repeated {
+		return
+	}
+	s.Log(journal.AttemptFailed, slog.String("wireserver", s.rec.WireServer), slog.String("via", s.rec.Via),
+		slog.Int("attempts", s.rec.Attempts), slog.String("bound_to", a.Device), slog.String("last_error", text))
+}
+
+// moved ends what was under way at a target that is not followed any more.
+func (s *sending) moved(out wire.Outcome) {
+	s.before += out.Attempts
+	s.rec.Attempts = s.before
+	if !s.final {
+		s.tellHost(cmp.Or(s.rec.LastError, errMoved.Error()))
+	}
+}
+
+// stopped keeps how far it has come when ctx ends.
+func (s *sending) stopped(out wire.Outcome, err error) {
+	s.rec.Attempts = s.before + out.Attempts // those that hung to the end too
+	s.rec.LastError = cmp.Or(s.rec.LastError, err.Error())
+	if !s.final {
+		s.tellHost(err.Error())
+		s.write(&s.rec)
+	}
+}
+
+// accepted keeps and logs that the report has got through.
+func (s *sending) accepted(out wire.Outcome, state boot.CheckInState, kind journal.Kind) {
+	s.tellHost("") // another attempt may have failed since
+	s.answeredBy(out.Attempt)
+	s.rec.State, s.rec.Attempts, s.rec.LastError = state, s.before+out.Attempts, ""
+	s.rec.Initrd = state == boot.Failed && s.Initrd
+	s.rec.Incarnation, s.rec.ContainerID, s.rec.InstanceID = out.GoalState.Incarnation, out.GoalState.ContainerID, out.GoalState.InstanceID
+	s.write(&s.rec)
+	s.Log(kind, slog.String("wireserver", s.rec.WireServer), slog.String("source", string(s.rec.Source)),
+		slog.String("via", s.rec.Via), slog.String("interface", s.rec.Interface), slog.String("incarnation", s.rec.Incarnation),
+		slog.Int("attempts", s.rec.Attempts), slog.Int64("after_boot_ms", s.rec.AfterBootMS), slog.String("reason", s.health.Description))
+}
+
+// answeredBy records where an attempt went: to the target, or to the default
+// address beside it.
+func (s *sending) answeredBy(a wire.Attempt) {
+	s.rec.WireServer, s.rec.Via, s.rec.Source = a.Server.String(), string(a.Via), s.target.Source
+	if a.Server != s.target.Server {
+		s.rec.Source = boot.FromConstant
+	}
+}
+
+// tellHost writes the host's record. While a failure is reported its reason is
+// that failure, whatever comes of the report.
+func (s *sending) tellHost(reason string) {
+	if s.TellHost != nil {
+		s.TellHost(cmp.Or(s.health.Description, reason))
+	}
+}
+
+// write keeps the record; one that cannot be kept stops nothing.
+func (c *CheckIn) write(rec *boot.CheckIn) {
+	rec.UpdatedAt, rec.AfterBootMS = time.Now(), boot.SinceBoot().Milliseconds()
+	if err := c.Records.WriteCheckIn(*rec); err != nil {
+		c.sayRecordFailed(err)
+	}
+}
+
+// sayRecordFailed says once a run why there is no record or no lock.
+func (c *CheckIn) sayRecordFailed(err error) {
+	if !c.recordFailedSaid {
+		c.recordFailedSaid = true
+		c.Log(journal.RecordFailed, slog.Any("error", err))
+	}
+}
+
+// sayAgain returns how long what was said then need not be said again; not more
+// than zero if it is time, or if the clock was set back.
+func sayAgain(said time.Time) time.Duration {
+	if since := time.Since(said); since >= 0 {
+		return sameCause - since
+	}
+	return 0
+}
+
+// cause is what two failures have in common: the status, the kernel's error, or
+// what was tried ("wire: goal state", "wire: GET ..."). What a server sent, how
+// long it was waited for, and port numbers are no part of it.
+func cause(err error) string {
+	if s, ok := errors.AsType[*wire.StatusError](err); ok {
+		return "status " + strconv.Itoa(s.Code)
+	}
+	if e, ok := errors.AsType[syscall.Errno](err); ok {
+		return e.Error()
+	}
+	what := strings.SplitN(err.Error(), ": ", 3)
+	return strings.Join(what[:min(2, len(what))], ": ")
+}
