@@ -13,6 +13,7 @@ GOFUMPT := $(GO) run mvdan.cc/gofumpt@v0.12.0
 .DEFAULT_GOAL := build
 .PHONY: build demo test unit lab lint fuzz bench fresh clean deps go-version root
 include packaging/rpm/rpm.mk
+include packaging/deb/deb.mk
 include lab/faults/faults.mk
 
 build: go-version
@@ -21,7 +22,7 @@ build: go-version
 demo: root build deps
 	CGO_ENABLED=0 $(GO) run ./lab/cmd/demo
 
-test: root lint unit lab fuzz rpmlint verify-reproducible boot-test fresh
+test: root lint unit lab fuzz rpmlint lintian verify-reproducible boot-test fresh
 
 # Everything but what has a target of its own below.
 unit: TOOLS += gcc:gcc /usr/include/stdlib.h:libc6-dev

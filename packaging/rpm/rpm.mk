@@ -35,8 +35,8 @@ rpmlint: rpm
 	$(install-tools)
 	rpmlint --strict --config packaging/rpm/rpmlint.toml $(RPM).*.rpm
 
-verify-reproducible: rpm
-	GO=$(GO) packaging/rpm/verify.sh $(VERSION) $(RPM).*.rpm
+verify-reproducible: rpm deb
+	GO=$(GO) packaging/rpm/verify.sh $(VERSION) $(RPM).*.rpm $(DEB)_*.deb
 
 boot-test: root $(RPM).x86_64.rpm $(RPM_OLDER)
 	$(install-tools)

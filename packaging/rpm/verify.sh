@@ -11,11 +11,14 @@ trap 'exit 1' HUP INT TERM
 umask 077
 mkdir "$tmp/copy"
 packaging/rpm/sources.sh | xargs -0 cp --parents --no-dereference --target-directory="$tmp/copy"
-what=$(for package; do echo "$package"; done | sed 's/.*\.\(.*\)\.rpm$/\1/')
+what=$(for package; do echo "$package"; done | sed -n 's/.*\.\(.*\)\.rpm$/\1/p')
 (
 	cd "$tmp/copy"
 	# shellcheck disable=SC2086 # one word for each package
 	GOCACHE=$tmp/cache GOPROXY=off GOFLAGS=-mod=mod TZ=Asia/Tokyo packaging/rpm/build.sh "$tmp/out" "$version" $what
+	for rpm in "$tmp"/out/*.rpm; do
+		case $rpm in *.x86_64.rpm | *.aarch64.rpm) TZ=Asia/Tokyo packaging/deb/build.sh "$tmp/out" "$rpm" ;; esac
+	done
 )
 for package; do
 	cmp "$package" "$tmp/out/${package##*/}"

@@ -1,0 +1,50 @@
+#!/bin/sh
+# build.sh OUT RPM: makes the Debian package of the files in an RPM, docs/decisions/0030-deb-from-rpm.md. The same RPM
+# gives the same bytes.
+set -eu
+umask 022
+export LC_ALL=C TZ=UTC
+
+name=nm-azure-dispatch
+mkdir -p "$1"
+out=$(realpath "$1") rpm=$2 deb=packaging/deb
+version=$(rpm -qp --qf '%{VERSION}-%{RELEASE}' "$rpm")
+SOURCE_DATE_EPOCH=$(rpm -qp --qf '%{BUILDTIME}' "$rpm")
+export SOURCE_DATE_EPOCH
+case $(rpm -qp --qf '%{ARCH}' "$rpm") in
+x86_64) arch=amd64 ;;
+aarch64) arch=arm64 ;;
+*) echo "build.sh: $rpm: want a package for x86_64 or aarch64" >&2; exit 1 ;;
+esac
+
+top=$(mktemp -d)
+trap 'rm -rf "$top"' EXIT
+trap 'exit 1' HUP INT TERM
+tree=$top/tree doc=$top/tree/usr/share/doc/$name licenses=$top/tree/usr/share/licenses/$name
+mkdir -p "$tree/DEBIAN" "$tree/usr/share/lintian/overrides"
+rpm2cpio "$rpm" | cpio --quiet --extract --make-directories --directory="$tree"
+
+# Debian keeps licenses and changelogs beside the other documents, and has the text of Apache-2.0 itself.
+{
+	cat $deb/copyright
+	for license in $(cd "$licenses" && grep -rL 'Apache License' . | sort); do
+		printf '\n%s:\n\n' "$(dirname "${license#./}")"
+		cat "$licenses/$license"
+	done
+} >"$doc/copyright"
+rm -r "$tree/usr/share/licenses"
+gzip -9n <"$doc/CHANGELOG.md" >"$doc/changelog.gz"
+rm "$doc/CHANGELOG.md"
+maintainer=$(sed -n 's/^Maintainer: //p' $deb/control)
+printf '%s (%s) unstable; urgency=medium\n\n  * New version, see changelog.gz.\n\n -- %s  %s\n' \
+	$name "$version" "$maintainer" "$(date -R -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$doc/changelog.Debian.gz"
+cp $deb/lintian-overrides "$tree/usr/share/lintian/overrides/$name"
+
+cp $deb/prerm $deb/postrm "$tree/DEBIAN/"
+(cd "$tree" && find usr -type f -print0 | sort -z | xargs -0 md5sum) >"$tree/DEBIAN/md5sums"
+size=$(du -sk --apparent-size "$tree/usr" | cut -f1)
+sed "s/@VERSION@/$version/; s/@ARCH@/$arch/; s/@SIZE@/$size/" $deb/control >"$tree/DEBIAN/control"
+chmod -R u=rwX,go=rX "$tree"
+find "$tree" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
+dpkg-deb --root-owner-group -Zxz --build "$tree" "$top/deb" >/dev/null
+mv "$top/deb" "$out/${name}_${version}_$arch.deb"

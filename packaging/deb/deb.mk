@@ -1,0 +1,18 @@
+# The Debian packages, made of the RPMs. Included by the top Makefile behind packaging/rpm/rpm.mk.
+
+DEB := dist/nm-azure-dispatch_$(VERSION)-1
+DEB_FILES := $(wildcard packaging/deb/*)
+
+.PHONY: deb lintian
+
+deb: $(DEB)_amd64.deb $(DEB)_arm64.deb
+
+$(DEB)_amd64.deb: $(RPM).x86_64.rpm $(DEB_FILES)
+	packaging/deb/build.sh dist $<
+$(DEB)_arm64.deb: $(RPM).aarch64.rpm $(DEB_FILES)
+	packaging/deb/build.sh dist $<
+
+lintian: TOOLS := $(RPM_TOOLS) lintian:lintian
+lintian: deb
+	$(install-tools)
+	lintian --no-cfg --allow-root --fail-on error $(DEB)_amd64.deb $(DEB)_arm64.deb
