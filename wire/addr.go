@@ -3,6 +3,8 @@ package wire
 import (
 	"fmt"
 	"net/netip"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bounded"
 )
 
 // DefaultAddr is the WireServer's address in every region and every national
@@ -56,5 +58,5 @@ func CheckTarget(a netip.Addr) error {
 }
 
 func addrError(a netip.Addr, reason string) error {
-	return fmt.Errorf("wire: server address %s: %s", a, reason)
+	return bounded.Error(fmt.Errorf("wire: server address %s: %s", a, reason)) // it can have a zone
 }

@@ -80,7 +80,7 @@ func leftover() []byte {
 	for range 100 {
 		found = nil
 		for stack := range bytes.SplitSeq(stacks[:runtime.Stack(stacks, true)], []byte("\n\n")) {
-			if bytes.Contains(stack, []byte("wire.(*Reporter).launch")) {
+			if bytes.Contains(stack, []byte("wire.(*loop).launch")) {
 				found = stack
 			}
 		}
@@ -289,6 +289,7 @@ func TestAttemptErrors(t *testing.T) {
 			defer cancel()
 			var failed []string
 			r.OnAttempt = func(a wire.Attempt) {
+				wantBounded(t, a.Err)
 				failed = append(failed, withoutPort(a.Err))
 				cancel() // the faults of the other tests show that another attempt follows
 			}

@@ -21,10 +21,10 @@ func (r *Reporter) SetDial(dial func(ctx context.Context, device, address string
 	r.dial = dial
 }
 
-// Turn is turnOf.
-func Turn(n int) (provisioning, fallback, bound bool) {
-	t := turnOf(n)
-	return t.provisioning, t.fallback, t.bound
+// Variation is variations and jsonFrom.
+func Variation(n int) (provisioning, fallback, bound bool) {
+	v := variations[(n-1)%len(variations)]
+	return v.via == ViaProvisioning && n >= jsonFrom, v.fallback, v.bound
 }
 
 // Pause is pause.

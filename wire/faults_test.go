@@ -72,9 +72,9 @@ var faults = []struct {
 		attempts: 2, via: wire.ViaHealth, took: 3 * sec,
 	},
 	{
-		name:     "body of a success hangs",
+		name:     "body of a success hangs", // it can be a page
 		script:   wiretest.Script{Health: each(wiretest.Step{BodyBytes: 9, Trickle: delay(time.Hour)})},
-		attempts: 1, via: wire.ViaHealth,
+		attempts: 2, via: wire.ViaHealth, took: 3 * sec,
 	},
 
 	// Slow servers.

@@ -1,20 +1,23 @@
 package wire
 
 import (
+	"bufio"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"unicode"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bounded"
 )
 
 // maxID bounds each identifier of a goal state, in bytes. Real ones have about
 // 40 ("<guid>._name"); agents in C keep them in buffers of 64.
 const maxID = 256
 
-// GoalState is what the WireServer wants of this machine, less everything that
-// a check-in does not need. A health report must carry the same three values,
-// or is answered with 410 Gone.
+// GoalState holds the three identifiers of a goal state that a health report
+// must echo: it is answered with 410 Gone otherwise.
 type GoalState struct {
 	// Incarnation counts the goal states: decimal digits. It stays text, as it is
 	// only ever sent back.
@@ -41,51 +44,170 @@ type GoalState struct {
 // Every error is worth another request: a role instance, for one, can be
 // missing for a moment (Azure/WALinuxAgent#2016). The caller bounds r.
 func ParseGoalState(r io.Reader) (GoalState, error) {
-	doc, err := decodeGoalState(r)
+	gs, err := parseGoalState(r)
 	if err != nil {
-		return GoalState{}, fmt.Errorf("wire: goal state: %w", err)
-	}
-	var container containerElement
-	if len(doc.Containers) > 0 {
-		container = doc.Containers[0]
-	}
-	var role roleElement
-	if len(container.Roles) > 0 {
-		role = container.Roles[0]
-	}
-
-	var gs GoalState
-	for _, id := range []struct {
-		name  string
-		found []string
-		to    *string
-	}{
-		{"Incarnation", doc.Incarnations, &gs.Incarnation},
-		{"ContainerId", container.IDs, &gs.ContainerID},
-		{"InstanceId", role.IDs, &gs.InstanceID},
-	} {
-		if *id.to, err = firstID(id.found); err != nil {
-			return GoalState{}, fmt.Errorf("wire: goal state: %s: %w", id.name, err)
-		}
-	}
-	if strings.Trim(gs.Incarnation, "0123456789") != "" {
-		return GoalState{}, fmt.Errorf("wire: goal state: Incarnation: %q is not a decimal number", gs.Incarnation)
+		return GoalState{}, bounded.Error(fmt.Errorf("wire: goal state: %w", err))
 	}
 	return gs, nil
 }
 
-func firstID(found []string) (string, error) {
-	if len(found) == 0 {
-		return "", errors.New("missing")
+// The elements that a check-in needs, by their path. Elements of the same name
+// elsewhere do not match. All fields are slices, because encoding/xml keeps the
+// last of several elements in a plain field, and the first one is wanted.
+type (
+	goalStateElement struct {
+		Incarnations []string           `xml:"Incarnation"`
+		Containers   []containerElement `xml:"Container"`
 	}
-	id := strings.TrimSpace(found[0])
+	containerElement struct {
+		IDs   []string      `xml:"ContainerId"`
+		Roles []roleElement `xml:"RoleInstanceList>RoleInstance"`
+	}
+	roleElement struct {
+		IDs []string `xml:"InstanceId"`
+	}
+)
+
+func parseGoalState(r io.Reader) (gs GoalState, err error) {
+	dec := newDecoder(r)
+	start, err := root(dec)
+	if err != nil {
+		return gs, err
+	}
+	if start.Name.Local != "GoalState" { // in any namespace; those that were seen have none
+		return gs, fmt.Errorf("root element is %q, want %q", start.Name.Local, "GoalState")
+	}
+	var doc goalStateElement
+	if err := dec.DecodeElement(&doc, &start); err != nil {
+		return gs, err
+	}
+	container := first(doc.Containers)
+	if gs.Incarnation, err = id("Incarnation", doc.Incarnations); err != nil {
+		return gs, err
+	}
+	if gs.ContainerID, err = id("ContainerId", container.IDs); err != nil {
+		return gs, err
+	}
+	if gs.InstanceID, err = id("InstanceId", first(container.Roles).IDs); err != nil {
+		return gs, err
+	}
+	if strings.Trim(gs.Incarnation, "0123456789") != "" {
+		return gs, fmt.Errorf("Incarnation: %q is not a decimal number", gs.Incarnation)
+	}
+	return gs, nil
+}
+
+func first[T any](all []T) (t T) {
+	if len(all) > 0 {
+		t = all[0]
+	}
+	return t
+}
+
+// id returns the first of the identifiers that were found with this name.
+func id(name string, found []string) (string, error) {
+	id := strings.TrimSpace(first(found))
 	switch {
+	case len(found) == 0:
+		return "", fmt.Errorf("%s: missing", name)
 	case id == "":
-		return "", errors.New("empty")
+		return "", fmt.Errorf("%s: empty", name)
 	case len(id) > maxID:
-		return "", fmt.Errorf("%d bytes long, the limit is %d", len(id), maxID)
+		return "", fmt.Errorf("%s: %d bytes long, the limit is %d", name, len(id), maxID)
 	case strings.ContainsFunc(id, unicode.IsControl):
-		return "", fmt.Errorf("%q has control characters", id)
+		return "", fmt.Errorf("%s: %q has control characters", name, id)
 	}
 	return id, nil
+}
+
+// What encoding/xml makes of a document can be twenty times as large as the
+// document: it keeps the attributes of a tag and all open elements, slices of
+// structs, and texts up to three times. So all are bounded. Real goal states have
+// six levels, some forty elements, tags of a hundred bytes, and 4 KiB in all.
+const (
+	maxToken    = 8 << 10  // bytes of a tag, a comment, or a text between two
+	maxText     = 64 << 10 // bytes of all texts together
+	maxElements = 2_000
+	maxDepth    = 32
+)
+
+// newDecoder returns a decoder of UTF-8 with these bounds.
+func newDecoder(r io.Reader) *xml.Decoder {
+	in := &tokenReader{Reader: bufio.NewReader(r)}
+	raw := xml.NewDecoder(in)
+	raw.CharsetReader = func(charset string, _ io.Reader) (io.Reader, error) {
+		return nil, fmt.Errorf("encoding is %q, want utf-8", charset)
+	}
+	return xml.NewTokenDecoder(&plainTokens{Decoder: raw, in: in})
+}
+
+// root returns the document's root element, before which there is no text.
+func root(dec *xml.Decoder) (xml.StartElement, error) {
+	for {
+		token, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			return xml.StartElement{}, errors.New("no root element")
+		}
+		if err != nil {
+			return xml.StartElement{}, err
+		}
+		switch t := token.(type) {
+		case xml.CharData:
+			if text := strings.Trim(string(t), "\ufeff \t\r\n"); text != "" {
+				return xml.StartElement{}, fmt.Errorf("%.*q is before the root element", maxExcerpt, text)
+			}
+		case xml.StartElement:
+			return t, nil
+		}
+	}
+}
+
+// tokenReader is what the decoder reads from, byte by byte.
+type tokenReader struct {
+	*bufio.Reader
+	left int // bytes that the token may still have
+}
+
+func (r *tokenReader) ReadByte() (byte, error) {
+	if r.left == 0 {
+		return 0, fmt.Errorf("a tag or a text of more than %d bytes", maxToken)
+	}
+	r.left--
+	return r.Reader.ReadByte()
+}
+
+// plainTokens refuses <!DOCTYPE ...> wherever it stands. A goal state has
+// none; a proxy's error page does, and so does a document with entities of its
+// own (encoding/xml would not expand them, but there is no reason to read on).
+// And it refuses elements that are nested too deep, or too many, and more text
+// than there can be.
+type plainTokens struct {
+	*xml.Decoder
+	in                    *tokenReader
+	depth, elements, text int
+}
+
+func (d *plainTokens) Token() (xml.Token, error) {
+	d.in.left = maxToken
+	token, err := d.RawToken()
+	switch t := token.(type) {
+	case xml.Directive:
+		return nil, fmt.Errorf("document type declaration %.*q refused", maxExcerpt, "<!"+string(t)+">")
+	case xml.CharData:
+		d.text += len(t)
+	case xml.StartElement:
+		d.depth++
+		d.elements++
+	case xml.EndElement:
+		d.depth--
+	}
+	switch {
+	case d.depth > maxDepth:
+		return nil, fmt.Errorf("elements nested more than %d deep", maxDepth)
+	case d.elements > maxElements:
+		return nil, fmt.Errorf("more than %d elements", maxElements)
+	case d.text > maxText:
+		return nil, fmt.Errorf("more than %d bytes of text", maxText)
+	}
+	return token, err
 }

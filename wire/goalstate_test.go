@@ -127,6 +127,7 @@ func TestParseGoalState(t *testing.T) {
 			if err == nil {
 				t.Fatalf("got %+v, want an error", got)
 			}
+			wantBounded(t, err)
 			if tt.err == "" {
 				return // any will do
 			}

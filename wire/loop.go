@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bounded"
 )
 
 // loop is one Report: which attempts are under way, and when the next is due.
@@ -38,11 +41,13 @@ type loop struct {
 	older    *flight   // nil if the newest is alone
 	retryAt  time.Time // when the retry is due
 	patience time.Duration
+
+	suspicions map[netip.Addr]*suspicion // by server
 }
 
 func newLoop(r *Reporter, h Health) *loop {
 	now := time.Now()
-	return &loop{r: r, h: h, started: now, heard: now, retryAt: now, patience: firstPatience}
+	return &loop{r: r, h: h, started: now, heard: now, retryAt: now, patience: firstPatience, suspicions: map[netip.Addr]*suspicion{}}
 }
 
 // run is the only one to touch the loop's fields.
@@ -56,9 +61,9 @@ func (l *loop) run(ctx context.Context) (Outcome, error) {
 		case <-ctx.Done():
 		case <-timer.C:
 			landed = l.act(ctx)
-		case _, more := <-l.newest.next():
+		case _, more := <-l.newest.pending():
 			landed = l.hear(l.newest, more)
-		case _, more := <-l.older.next():
+		case _, more := <-l.older.pending():
 			landed = l.hear(l.older, more)
 		}
 		if landed != nil && l.settle(landed) {
@@ -83,10 +88,10 @@ func (l *loop) due() time.Time {
 func (l *loop) act(ctx context.Context) *flight {
 	switch {
 	case l.newest == nil:
-		l.newest = l.r.launch(ctx, l.attempt(nil), l.h, l.patience)
+		l.newest = l.launch(ctx, nil)
 	case l.older == nil:
 		l.older = l.newest
-		l.newest = l.r.launch(ctx, l.attempt(l.older), l.h, l.patience)
+		l.newest = l.launch(ctx, l.older)
 	default:
 		l.newest.stop(noAnswerError(l.newest.patience))
 		return l.newest
@@ -153,8 +158,8 @@ func (l *loop) end(ctx context.Context) (Outcome, error) {
 	}
 	out := Outcome{Attempts: l.attempts}
 	if l.last == nil {
-		return out, fmt.Errorf("wire: %s not reported: %w", l.h.State, context.Cause(ctx))
+		return out, bounded.Error(fmt.Errorf("wire: %s not reported: %w", l.h.State, context.Cause(ctx)))
 	}
-	return out, fmt.Errorf("wire: %s not reported in %s: %w; last failure: %w",
-		l.h.State, time.Since(l.started).Round(time.Millisecond), context.Cause(ctx), l.last)
+	return out, bounded.Error(fmt.Errorf("wire: %s not reported in %s: %w; last failure: %w",
+		l.h.State, time.Since(l.started).Round(time.Millisecond), context.Cause(ctx), l.last))
 }

@@ -3,8 +3,11 @@ package wire_test
 import (
 	"context"
 	"net/netip"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
@@ -31,12 +34,25 @@ func try(t *testing.T, r *wire.Reporter, limit time.Duration) trial {
 	var tr trial
 	start := time.Now()
 	r.OnAttempt = func(a wire.Attempt) {
+		wantBounded(t, a.Err)
 		tr.failed = append(tr.failed, a)
 		tr.at = append(tr.at, time.Since(start))
 	}
 	tr.out, tr.err = r.Report(ctx, wire.Ready())
 	tr.took = time.Since(start)
+	if tr.err != nil {
+		wantBounded(t, tr.err)
+	}
 	return tr
+}
+
+// wantBounded checks that an error's text can be written anywhere.
+func wantBounded(t *testing.T, err error) {
+	t.Helper()
+	text := err.Error()
+	if len(text) > 512 || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		t.Errorf("error of %d bytes: %.600q", len(text), text)
+	}
 }
 
 // near reports whether got is want, give or take a tenth of the pauses in it.

@@ -100,7 +100,7 @@ func TestNoFallback(t *testing.T) {
 	}
 }
 
-// Nothing is heard for 10 s: from then on the attempts follow turnOf's table.
+// No server answers for 10 s: from then on the attempts follow the table of variations.
 func TestDevice(t *testing.T) {
 	bound := func(devices []string) string {
 		var b strings.Builder
@@ -176,11 +176,11 @@ func TestDeviceAfterSilence(t *testing.T) {
 	})
 }
 
-// The table is the one in turnOf's comment.
-func TestTurns(t *testing.T) {
+// What the first twelve attempts do.
+func TestVariations(t *testing.T) {
 	var way, address, bound strings.Builder
 	for n := 1; n <= 12; n++ {
-		p, f, b := wire.Turn(n)
+		p, f, b := wire.Variation(n)
 		way.WriteByte(pick(p, 'p', 'h'))
 		address.WriteByte(pick(f, 'F', 's'))
 		bound.WriteByte(pick(b, 'B', '.'))
@@ -192,15 +192,15 @@ func TestTurns(t *testing.T) {
 		"bound":   ".B..B.BB.B..",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("turns (-want +got):\n%s", diff)
+		t.Errorf("variations (-want +got):\n%s", diff)
 	}
 }
 
-func TestTurnsReachEverything(t *testing.T) {
+func TestVariationsReachEverything(t *testing.T) {
 	for from := 4; from < 100; from++ {
 		ways, all := map[[2]bool]bool{}, map[[3]bool]bool{}
 		for n := from; n < from+8; n++ {
-			p, f, b := wire.Turn(n)
+			p, f, b := wire.Variation(n)
 			if n < from+4 {
 				ways[[2]bool{p, f}] = true
 			}

@@ -1,0 +1,163 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bounded"
+)
+
+const (
+	// maxBody bounds a goal state, in bytes. Real ones have under 4 KiB.
+	maxBody = 1 << 20
+	// maxReply bounds what is read of the answer to a report, in bytes. The real
+	// ones are empty.
+	maxReply = 64 << 10
+	// maxExcerpt bounds what an error quotes of an answer, in bytes.
+	maxExcerpt = 128
+)
+
+// pageElements are what a page without an <html> begins with.
+var pageElements = []string{"html", "head", "title", "meta", "body", "h1", "p", "div", "center", "script"}
+
+// suspicion is set once a server has answered the request for a goal state with
+// a 2xx status and something else: it may be a middlebox that answers everything.
+type suspicion struct{ atomic.Bool }
+
+// judge decides whether an answer is a success of the WireServer's:
+//
+//   - The status is 2xx, and nothing else.
+//   - A goal state is one.
+//   - The body of a reply to a report ends, and is empty, XML or JSON. A page is
+//     none of these. A body that does not come is waited for like an answer that
+//     does not come: at worst Ready is sent twice, which is harmless.
+//   - The JSON endpoint needs no goal state, so whatever answers everything with
+//     200 would pass there. Under suspicion only 201 counts, or an empty body;
+//     the WireServer sends both.
+func (s *suspicion) judge(path string, resp *http.Response) (GoalState, error) {
+	if resp.StatusCode/100 != 2 {
+		return GoalState{}, newStatusError(resp)
+	}
+	if path == pathGoalState {
+		gs, err := readGoalState(resp)
+		if err != nil {
+			s.Store(true)
+		}
+		return gs, err
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
+	if err != nil {
+		return GoalState{}, fmt.Errorf("wire: POST %s: body: %w", resp.Request.URL, err)
+	}
+	body = bytes.TrimSpace(body)
+	if len(body) == 0 {
+		return GoalState{}, nil
+	}
+	err = checkReply(resp.Header.Get("Content-Type"), body)
+	if err == nil && path == pathProvisioning && resp.StatusCode != http.StatusCreated && s.Load() {
+		err = errors.New("its goal state was none, so only 201 or an empty body counts")
+	}
+	if err != nil {
+		return GoalState{}, fmt.Errorf("wire: POST %s: %d %s is not the WireServer's answer: %w: %.*q",
+			resp.Request.URL, resp.StatusCode, http.StatusText(resp.StatusCode), err, maxExcerpt, body)
+	}
+	return GoalState{}, nil
+}
+
+// checkReply reports why a reply to a report, which is not empty, cannot be the
+// WireServer's.
+func checkReply(contentType string, body []byte) error {
+	switch {
+	case len(body) > maxReply:
+		return fmt.Errorf("more than %d bytes", maxReply)
+	case strings.Contains(strings.ToLower(contentType), "html"):
+		return errors.New("a page")
+	case body[0] == '{' || body[0] == '[':
+		if !json.Valid(body) {
+			return errors.New("invalid JSON")
+		}
+		return nil
+	}
+	start, err := root(newDecoder(bytes.NewReader(body)))
+	if err == nil && slices.Contains(pageElements, strings.ToLower(start.Name.Local)) {
+		err = errors.New("a page")
+	}
+	return err
+}
+
+// readGoalState has a goal state parsed, and reads what is left of the body, so
+// that the connection can be used again. It keeps nothing of it: this is to run
+// beside others on the smallest machines, whatever it is sent. The connection's
+// error, or too long a body, comes before the document's.
+func readGoalState(resp *http.Response) (GoalState, error) {
+	body := &bodyReader{LimitedReader: io.LimitedReader{R: resp.Body, N: maxBody + 1}}
+	gs, err := ParseGoalState(body)
+	if err == nil {
+		_, _ = io.Copy(io.Discard, body) // body remembers the error
+	}
+	if body.err == nil && body.N <= 0 {
+		body.err = fmt.Errorf("more than the limit of %d bytes", maxBody)
+	}
+	if body.err != nil {
+		return GoalState{}, fmt.Errorf("wire: GET %s: body: %w", resp.Request.URL, body.err)
+	}
+	return gs, err
+}
+
+// bodyReader remembers why a body could not be read to its end.
+type bodyReader struct {
+	io.LimitedReader
+	err error
+}
+
+func (b *bodyReader) Read(p []byte) (int, error) {
+	n, err := b.LimitedReader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.err = err
+	}
+	return n, err
+}
+
+// StatusError is an answer with another status than 2xx; 3xx is one too, as
+// redirects are not followed. No status is final: the host answers 400, 403,
+// 404, 410, 429, 500 and 503 while it is being updated or the machine is not
+// known yet, for minutes (coreos/afterburn#459), and then 200.
+//
+// A 403 that stays can mean that the Metadata Security Protocol is enforced for
+// this VM: the host then answers only requests that the Guest Proxy Agent
+// (azure-proxy-agent) has signed, and the VM has none, or it does not run.
+type StatusError struct {
+	Code int
+	URL  string
+	// Body is the beginning of the answer, at most 128 bytes.
+	Body string
+	// RetryAfter is what the server asked to wait; zero if it did not.
+	RetryAfter time.Duration
+}
+
+// Error names the URL, the status and the beginning of the body.
+func (e *StatusError) Error() string {
+	return bounded.Text(fmt.Sprintf("wire: %s: %d %s: %q", e.URL, e.Code, http.StatusText(e.Code), e.Body))
+}
+
+func newStatusError(resp *http.Response) *StatusError {
+	e := &StatusError{
+		Code:       resp.StatusCode,
+		URL:        resp.Request.URL.String(),
+		RetryAfter: retryAfter(resp.Header, time.Now()),
+	}
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		return e // its body is the connection: it would only be waited for
+	}
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxExcerpt)) // the status is the error; this only explains it
+	e.Body = strings.TrimSpace(string(body))
+	return e
+}

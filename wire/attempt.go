@@ -1,0 +1,132 @@
+package wire
+
+import (
+	"context"
+	"net/netip"
+	"time"
+)
+
+// Via names an endpoint that takes health reports.
+type Via string
+
+// The endpoints. See the package comment.
+const (
+	ViaHealth       Via = "health"              // XML: goal state, then POST /machine/?comp=health
+	ViaProvisioning Via = "provisioning-health" // JSON: POST /provisioning/health
+)
+
+// Attempt is one try to report, and why it failed.
+type Attempt struct {
+	N         int // counted from 1, in the order in which they started
+	Server    netip.Addr
+	Via       Via
+	Device    string    // what it was bound to; "" for nothing
+	GoalState GoalState // the zero value if none was read, or needed
+	Err       error     // nil for the one that was accepted
+}
+
+// Outcome is the result of a Report.
+type Outcome struct {
+	Attempt      // the one that was accepted; the zero value if none was
+	Attempts int // how many were started, the accepted one included
+}
+
+// variations are what attempts 1 to 8, 9 to 16 and so on do differently from the
+// first one. Each of the three changes in every second attempt, and not in step:
+// any four attempts in a row use each endpoint at each address, any eight all
+// combinations. There are exceptions: the JSON endpoint is not used before the
+// fourth attempt, Reporter.Fallback and Reporter.Device only if they are set, and
+// a device only once no server has answered for quiet.
+var variations = [8]struct {
+	via             Via
+	fallback, bound bool
+}{
+	{ViaHealth, false, false},
+	{ViaProvisioning, true, true},
+	{ViaHealth, true, false},
+	{ViaProvisioning, false, false},
+	{ViaHealth, false, true},
+	{ViaProvisioning, true, false},
+	{ViaHealth, true, true},
+	{ViaProvisioning, false, true},
+}
+
+const (
+	// jsonFrom is the first attempt that can use the JSON endpoint.
+	jsonFrom = 4
+	// quiet is how long no server must have answered before attempts are bound to
+	// the device with the default route.
+	quiet = 10 * time.Second
+)
+
+// next returns the next attempt. beside is the slow one that it starts beside,
+// nil for a retry.
+func (l *loop) next(beside *flight) Attempt {
+	l.attempts++
+	v := variations[(l.attempts-1)%len(variations)]
+	a := Attempt{N: l.attempts, Server: l.r.Server, Via: v.via}
+	if a.N < jsonFrom {
+		a.Via = ViaHealth
+	}
+	if beside != nil {
+		v.fallback = beside.Server == l.r.Server // wherever the slow one is not
+	}
+	if v.fallback && CheckTarget(l.r.Fallback) == nil {
+		a.Server = l.r.Fallback
+	}
+	if v.bound && l.r.Device != nil && time.Since(l.heard) >= quiet {
+		a.Device = l.r.Device()
+	}
+	return a
+}
+
+// flight is an attempt under way. Its goroutine owns GoalState and Err until
+// answers is closed; everything else belongs to the loop.
+type flight struct {
+	Attempt
+	asked    time.Time     // when the request was made that is not answered yet
+	patience time.Duration // how long after that it is cancelled beside an older one
+	answers  chan struct{} // one value for each answered request; closed at the end
+	cancel   context.CancelCauseFunc
+}
+
+// launch starts an attempt. Only stop cancels it: that of ctx would carry less
+// of a reason, and the loop stops whatever is under way when ctx ends.
+func (l *loop) launch(ctx context.Context, beside *flight) *flight {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	f := &flight{
+		Attempt:  l.next(beside),
+		asked:    time.Now(),
+		patience: l.patience,
+		answers:  make(chan struct{}, 2), // an attempt makes two requests at most: sending never blocks
+		cancel:   cancel,
+	}
+	if l.suspicions[f.Server] == nil {
+		l.suspicions[f.Server] = new(suspicion)
+	}
+	s := l.r.open(f.Server, f.Device, l.suspicions[f.Server], func() { f.answers <- struct{}{} })
+	go func() {
+		defer close(f.answers)
+		defer cancel(nil)
+		defer s.close()
+		f.GoalState, f.Err = s.report(ctx, f.Via, l.h)
+	}()
+	return f
+}
+
+// stop ends the attempt, waits for it, and returns its result, which is nil
+// after all if an answer overtook the cancellation.
+func (f *flight) stop(cause error) error {
+	f.cancel(cause)
+	for range f.answers {
+	}
+	return f.Err
+}
+
+// pending returns the channel of f's answers, or one that never delivers for nil.
+func (f *flight) pending() <-chan struct{} {
+	if f == nil {
+		return nil
+	}
+	return f.answers
+}
