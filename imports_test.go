@@ -36,6 +36,7 @@ var rules = []struct {
 	{"internal/failure", "net/http log/slog " + own("nm wire resolv internal cmd")},
 	{"internal/kvp", "net/http os/exec log/slog " + own("nm networkd wire resolv cmd")},
 	{"internal/dispatch", "net/http os/exec github.com/godbus " + own("internal/sysbus internal/link internal/netlink internal/azure cmd lab test")},
+	{"internal/machine", "net/http os/exec log/slog " + own("cmd internal/doctor internal/sysbus internal/journal internal/kvp")},
 	{"internal/doctor", "net/http os/exec " + own("cmd lab test")},
 	{"cmd", "os/exec " + own("lab packaging test")},
 }

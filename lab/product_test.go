@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -14,11 +16,10 @@ import (
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/program"
 )
 
 const (
-	binary  = "../bin/nm-azure-dispatch"
+	program = "../bin/nm-azure-dispatch"
 	gate    = "../packaging/rpm/90-nm-azure-dispatch"
 	service = "../packaging/systemd/nm-azure-checkin.service"
 	timer   = "../packaging/systemd/nm-azure-checkin.timer"
@@ -26,15 +27,20 @@ const (
 
 // build makes the program, as make build does.
 var build = sync.OnceValue(func() error {
-	_, err := program.Build("../bin", "0.0.0")
-	return err
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", program, "../cmd/nm-azure-dispatch")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
 })
 
 // product is what a package would install.
 func product(t *testing.T) *lab.Product {
 	t.Helper()
 	ok(t, build())
-	return &lab.Product{Binary: binary, Gate: gate, Units: []string{service, timer}}
+	return &lab.Product{Binary: program, Gate: gate, Units: []string{service, timer}}
 }
 
 // startProduct makes a lab with the product in it.

@@ -1,76 +1,90 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
+	"os"
+	"os/signal"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/godbus/dbus/v5"
-	"golang.org/x/sys/unix"
+	"github.com/miekg/dns"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor/live"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/netlink"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/sysbus"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/networkd"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
-// bus opens the one connection when it is first asked for.
-type bus struct{ connect func() (*dbus.Conn, error) }
+// exitNotAzure is that of status and doctor, which have nothing to say then.
+const exitNotAzure = 3
 
-func lazyBus(ctx context.Context) bus {
-	return bus{sync.OnceValues(func() (*dbus.Conn, error) {
+// busLimit bounds the connecting, of status and doctor.
+const busLimit = time.Second
+
+// lookAround returns a context that a signal ends, and a connection to the bus
+// that is opened when it is first asked for.
+func lookAround() (context.Context, context.CancelFunc, bus) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	return ctx, stop, sync.OnceValues(func() (*dbus.Conn, error) {
 		limit, cancel := context.WithTimeoutCause(ctx, busLimit, fmt.Errorf("no answer within %v", busLimit))
 		defer cancel()
 		return sysbus.Connect(ctx, limit)
-	})}
+	})
 }
 
-func (b bus) networkManager(ctx context.Context) (live.NetworkManager, error) {
-	return over(b, func(conn *dbus.Conn) (live.NetworkManager, error) { return live.ReadNetworkManager(ctx, conn) })
-}
+type bus func() (*dbus.Conn, error)
 
-func (b bus) resolved(ctx context.Context, ifindex int) (live.Resolved, error) {
-	return over(b, func(conn *dbus.Conn) (live.Resolved, error) { return live.ReadResolved(ctx, conn, ifindex) })
-}
-
-func (b bus) units(ctx context.Context, names []string) (map[string]live.Unit, error) {
-	return over(b, func(conn *dbus.Conn) (map[string]live.Unit, error) { return live.ReadUnits(ctx, conn, names) })
-}
-
-func (b bus) lookUp(ctx context.Context, name string) (live.Answer, error) {
-	return over(b, func(conn *dbus.Conn) (live.Answer, error) { return live.LookUp(ctx, conn, name) })
-}
-
-// over reads something over the connection, if there is one.
-func over[T any](b bus, read func(*dbus.Conn) (T, error)) (T, error) {
-	conn, err := b.connect()
-	if err != nil {
-		var none T
-		return none, err
+// over returns a func that reads something over the connection, if there is one.
+func over[T any](b bus, read func(context.Context, *dbus.Conn) (T, error)) func(context.Context) (T, error) {
+	return func(ctx context.Context) (T, error) {
+		conn, err := b()
+		if err != nil {
+			var none T
+			return none, err
+		}
+		return read(ctx, conn)
 	}
-	return read(conn)
 }
 
-// label reads a file's SELinux label.
-func label(name string) string {
-	var buf [256]byte
-	n, err := unix.Getxattr(name, "security.selinux", buf[:])
-	if err != nil {
-		return ""
+// sources are the machine's own.
+func sources(b bus, iface string) machine.Sources {
+	return machine.Sources{
+		Root: os.DirFS("/"), Interface: iface, User: os.Geteuid(), Records: stateDir, Own: ownAddrs, Label: machine.Label,
+		NetworkManager: over(b, nm.ReadSnapshot), Networkd: over(b, networkd.Describe), Resolved: over(b, resolv.ReadSnapshot),
+		Units: func(ctx context.Context, names []string) (map[string]machine.Unit, error) {
+			return over(b, func(ctx context.Context, conn *dbus.Conn) (map[string]machine.Unit, error) {
+				return machine.ReadUnits(ctx, conn, names)
+			})(ctx)
+		},
 	}
-	return string(bytes.TrimRight(buf[:n], "\x00"))
 }
 
-// source connects a UDP socket, which sends nothing.
-func source(ctx context.Context, to netip.Addr) (netip.Addr, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "udp4", netip.AddrPortFrom(to, 80).String())
-	if err != nil {
-		return netip.Addr{}, err
+// prober asks on the network that the machine is on.
+func prober(b bus, name string) machine.Prober {
+	return machine.Prober{
+		Name: name, Route: netlink.Lookup, Rules: netlink.Rules, Dial: dialTCP, Small: askSmall,
+		GoalState: func(ctx context.Context, server netip.Addr) (wire.GoalState, error) {
+			r := &wire.Reporter{Server: server, UserAgent: "nm-azure-dispatch/" + version}
+			return r.FetchGoalState(ctx)
+		},
+		Ask: func(ctx context.Context, server netip.Addr, name string) (resolv.Answer, error) {
+			return resolv.Ask(ctx, server, name, dns.TypeA)
+		},
+		LookUp: func(ctx context.Context, name string) (resolv.Found, error) {
+			return over(b, func(ctx context.Context, conn *dbus.Conn) (resolv.Found, error) {
+				return resolv.LookUp(ctx, conn, name)
+			})(ctx)
+		},
 	}
-	defer func() { _ = conn.Close() }()
-	return conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr(), nil
 }
 
 func dialTCP(ctx context.Context, to netip.AddrPort) error {
@@ -81,7 +95,27 @@ func dialTCP(ctx context.Context, to netip.AddrPort) error {
 	return conn.Close()
 }
 
-func fetchGoalState(ctx context.Context, server netip.Addr) (wire.GoalState, error) {
-	r := &wire.Reporter{Server: server, UserAgent: "nm-azure-dispatch/" + version}
-	return r.FetchGoalState(ctx)
+// askSmall asks for a goal state in segments of 536 bytes, which pass
+// everywhere, and waits for the beginning of an answer.
+func askSmall(ctx context.Context, server netip.Addr) error {
+	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		if e := c.Control(func(fd uintptr) {
+			err = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_MAXSEG, 536)
+		}); e != nil {
+			return e
+		}
+		return err
+	}}
+	conn, err := d.DialContext(ctx, "tcp4", netip.AddrPortFrom(server, 80).String())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	if _, err = fmt.Fprintf(conn, "GET /machine/?comp=goalstate HTTP/1.1\r\nHost: %s\r\nx-ms-version: 2012-11-30\r\nConnection: close\r\n\r\n", server); err != nil {
+		return err
+	}
+	_, err = io.ReadFull(conn, make([]byte, len("HTTP/1.1 200")))
+	return err
 }

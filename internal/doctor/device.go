@@ -1,99 +1,147 @@
 package doctor
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"strings"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor/live"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/networkd"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
-func device(_ context.Context, env *Env) result {
-	iface := env.Interface
-	if iface == "" {
-		return fail("the machine has no network interface", "look at them all", "ip link")
-	}
-	d, known := env.nm.Device(iface)
-	if !known {
-		return fail("NetworkManager does not know "+iface, "name another with --interface; it knows", "nmcli device")
-	}
-	env.device = d
+func device(s *machine.Snapshot) result {
+	iface := s.Interface
+	d, known := s.Device()
 	state := fmt.Sprintf("%s is %s", iface, stateName(d.State))
-	if d.Profile != "" {
-		state += fmt.Sprintf(", profile %q", d.Profile)
+	if d.Profile.Name != "" {
+		state += fmt.Sprintf(", profile %q", d.Profile.Name)
 	}
 	switch {
-	case !d.Managed || d.State == live.StateUnmanaged:
-		return fail(iface+" is not managed by NetworkManager", "let it, and take the interface out of unmanaged-devices in NetworkManager.conf", "sudo nmcli device set "+shell(iface)+" managed yes")
-	case d.State == live.StateUnavailable:
-		return fail(iface+" has no carrier, or is not up", "look at the link", "ip link show "+shell(iface))
+	case iface == "":
+		return fail("no-interface", "the machine has no network interface", "list all that there are", "ip link")
+	case s.ByNetworkd():
+		return deviceNetworkd(s)
+	case !known:
+		return fail("device-unknown", "NetworkManager does not know "+iface, "name another with --interface; it knows", "nmcli device")
+	case d.State == nm.StateUnavailable:
+		return fail("device-no-carrier", iface+" has no carrier, or is not up", "check the link", "ip link show "+shell(iface))
+	case (!d.Managed || d.State == nm.StateUnmanaged) && s.Conf.Unmanaged != "":
+		return fail("device-unmanaged", fmt.Sprintf("%s is not managed by NetworkManager; /%s has unmanaged-devices", iface, s.Conf.Unmanaged),
+			"take the interface out of unmanaged-devices there, then", "sudo nmcli general reload conf", "sudo nmcli device set "+shell(iface)+" managed yes")
+	case !d.Managed || d.State == nm.StateUnmanaged:
+		return fail("device-unmanaged", iface+" is not managed by NetworkManager", "have NetworkManager manage it", "sudo nmcli device set "+shell(iface)+" managed yes")
 	case d.External:
-		return warn(state+", but was set up by somebody else before NetworkManager came, which then asks no DHCP server", "let NetworkManager do it", "sudo nmcli device connect "+shell(iface))
-	case d.State == live.StateDisconnected && !noAddress(d.Reason):
-		return fail(fmt.Sprintf("%s, reason %d", state, d.Reason), "connect it", "sudo nmcli device connect "+shell(iface))
+		return warn("device-external", state+", but was configured by something else before NetworkManager started, which then asks no DHCP server", "have NetworkManager configure it", "sudo nmcli device connect "+shell(iface))
+	case d.State == nm.StateDisconnected && !noAddress(d.Reason):
+		return fail("device-disconnected", state+reasonText(d.Reason), "connect it", "sudo nmcli device connect "+shell(iface))
 	}
 	return ok(state)
 }
 
-// noAddress reports whether a device stands still because no DHCP server has
-// answered, which is for the step behind to say: NMDeviceStateReason
+func deviceNetworkd(s *machine.Snapshot) result {
+	l, known := s.NetworkdLink()
+	switch {
+	case s.Networkd.Err != nil:
+		return fail("networkd-stopped", s.Networkd.Err.Error(), "start it", "sudo systemctl enable --now "+machine.UnitNetworkd)
+	case !known || !l.Managed:
+		return fail("device-unmanaged", "no .network file applies to "+s.Interface, "write one with DHCP=ipv4 to /etc/systemd/network, then", "sudo networkctl reload")
+	case l.OperState == "no-carrier" || l.OperState == "off":
+		return fail("device-no-carrier", s.Interface+" is "+l.OperState, "check the link", "networkctl status "+shell(s.Interface))
+	}
+	return ok(fmt.Sprintf("%s is %s, %s by systemd-networkd", s.Interface, l.OperState, l.AdminState))
+}
+
+// noAddress reports whether a device is disconnected because no DHCP server has
+// answered, which is for the next step to say: NMDeviceStateReason
 // IP_CONFIG_UNAVAILABLE, DHCP_START_FAILED, DHCP_ERROR and DHCP_FAILED.
 func noAddress(reason uint32) bool { return reason == 5 || reason >= 15 && reason <= 17 }
 
+// reasonText spells out the states' reasons that operators meet.
+func reasonText(reason uint32) string {
+	texts := map[uint32]string{
+		0: "", 1: "", 7: ": it lacks a password", 36: ": it was removed", 38: ": its profile was deleted", 39: ": a user disconnected it", 40: ": the carrier changed",
+	}
+	if text, known := texts[reason]; known {
+		return text
+	}
+	return fmt.Sprintf(" (NMDeviceStateReason %d)", reason)
+}
+
 func stateName(state uint32) string {
 	switch state {
-	case live.StateDisconnected:
+	case nm.StateDisconnected:
 		return "disconnected"
-	case live.StateActivated:
+	case nm.StateActivated:
 		return "activated"
 	case 110:
 		return "being deactivated"
 	case 120:
-		return "not to be activated: that failed"
+		return "not activated: that failed"
 	}
 	return "being activated"
 }
 
-func lease(_ context.Context, env *Env) result {
-	d := env.device
-	profile := shell(d.Profile)
+// reached reports whether the WireServer answers, by either of its addresses.
+func reached(s *machine.Snapshot) bool {
+	return s.Probes.GoalState.Err == nil || s.Target().Server != wire.DefaultAddr && s.Probes.Default == nil
+}
+
+func lease(s *machine.Snapshot) result {
+	d, _ := s.Device()
+	l, profile := s.Lease(), d.Profile
+	link, _ := s.NetworkdLink()
 	switch {
-	case d.Lease == nil && d.External:
-		return skip("NetworkManager asks no DHCP server where somebody else has set an interface up")
-	case d.Lease == nil && d.Method != "" && d.Method != "auto":
-		return warn(fmt.Sprintf("no DHCPv4: the profile %q has ipv4.method=%s", d.Profile, d.Method),
-			"Azure wants DHCP", "sudo nmcli connection modify "+profile+" ipv4.method auto", "sudo nmcli connection up "+profile)
-	case d.Lease == nil:
-		return fail("no DHCPv4 lease: no DHCP server has answered on "+env.Interface,
-			"look for what keeps UDP ports 67 and 68 out, then ask again", "sudo nmcli device connect "+shell(env.Interface))
+	case l == nil && d.External:
+		return skip("device-external", "NetworkManager asks no DHCP server where something else has configured an interface")
+	case l == nil && s.ByNetworkd() && !link.DHCP && reached(s):
+		return warn("dhcp-off", "no DHCPv4 lease, and none is needed to reach the WireServer", "Azure expects DHCP: set DHCP=ipv4 in the .network file of "+s.Interface+", then", "sudo networkctl reload")
+	case l == nil && s.ByNetworkd():
+		return fail("no-lease", "no DHCPv4 lease on "+s.Interface, "set DHCP=ipv4 in its .network file, and check what blocks UDP ports 67 and 68; then ask again", "sudo networkctl reconfigure "+shell(s.Interface))
+	case l == nil && profile.Method != "" && profile.Method != "auto":
+		seen := fmt.Sprintf("no DHCPv4: the profile %q has ipv4.method=%s", profile.Name, profile.Method)
+		settings := "ipv4.method auto"
+		if profile.Method == "manual" {
+			settings += " ipv4.gateway '' ipv4.addresses ''"
+		}
+		if reached(s) {
+			return warn("dhcp-off", seen, "Azure expects DHCP", modify(profile.Name, settings)...)
+		}
+		return fail("dhcp-off", seen+", and the WireServer does not answer", "use DHCP: the address must be the one that Azure gave this machine", modify(profile.Name, settings)...)
+	case l == nil:
+		return fail("no-lease", "no DHCPv4 lease: no DHCP server has answered on "+s.Interface,
+			"check what blocks UDP ports 67 and 68, then ask again", "sudo nmcli device connect "+shell(s.Interface))
+	case len(l.Nameservers) == 0:
+		return warn("lease-no-nameservers", fmt.Sprintf("%s, without any nameserver", l.Address), "set DNS servers in the virtual network, if that is not intended")
 	}
-	l := *d.Lease
 	seen := fmt.Sprintf("%s, nameservers %s", l.Address, join(l.Nameservers))
-	if len(l.Nameservers) == 0 {
-		return warn(fmt.Sprintf("%s, without any nameserver", l.Address), "set some in the virtual network, or in the profile", "sudo nmcli connection modify "+profile+" ipv4.dns "+azureDNS, "sudo nmcli connection up "+profile)
-	}
 	if !l.Primary() {
-		return warn(seen+"; no default route and no route to the WireServer: not the lease of a primary NIC", "name the primary one with --interface; these there are", "nmcli device")
+		return warn("lease-secondary", seen+"; no default route and no route to the WireServer: not the lease of a primary NIC", "name the primary one with --interface; all that there are", "ip link")
 	}
 	return ok(seen)
 }
 
-func option245(_ context.Context, env *Env) result {
-	if env.device.Lease == nil {
-		return skip("there is no lease, so the constant " + wire.DefaultAddr.String() + " counts")
+func option245(s *machine.Snapshot) result {
+	l, t := s.Lease(), s.Target()
+	if l == nil {
+		return skip("no-lease", fmt.Sprintf("there is no lease, so the default address %s is used", wire.DefaultAddr))
 	}
-	t := dispatch.TargetOf(env.Interface, *env.device.Lease, env.OwnAddrs)
-	const remedy = "nothing is to be done on Azure if the steps behind are ok; else ask who runs the DHCP server"
+	const remedy = "nothing is to be done on Azure if the next steps are ok; else ask who runs the DHCP server"
+	d, _ := s.Device()
+	seen := t.Server.String()
+	if d.Option245 != "" {
+		seen += " (" + d.Option245 + ")"
+	}
 	switch {
+	case l.WireServerErr == networkd.ErrOption245Unknown:
+		return ok(fmt.Sprintf("%v: the default address %s is used", l.WireServerErr, t.Server))
 	case t.Why != "":
-		return warn(fmt.Sprintf("%s; the constant %s counts", t.Why, t.Server), remedy)
+		return warn("option-245-unusable", fmt.Sprintf("%s; the default address %s is used", t.Why, t.Server), remedy)
 	case t.Server != wire.DefaultAddr:
-		return warn(fmt.Sprintf("%s (%s), not Azure's constant %s", t.Server, env.device.Option245, wire.DefaultAddr), remedy)
+		return warn("option-245-other", fmt.Sprintf("%s, not Azure's default address %s", seen, wire.DefaultAddr), remedy)
 	}
-	return ok(fmt.Sprintf("%s (%s)", t.Server, env.device.Option245))
+	return ok(seen)
 }
 
 func join(servers []netip.Addr) string {

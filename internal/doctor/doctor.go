@@ -1,31 +1,35 @@
-// Package doctor walks the whole chain from the platform to a resolved name,
-// and says of each step how it stands and what to do about it.
+// Package doctor judges a snapshot of the machine, from the platform to a
+// resolved name, and says of each step what was found and what to do about it.
 //
-// It only looks: no check changes anything, sends a report, or starts a service.
-// Checks that do not need one another run side by side, each within a limit of
-// its own, so that the whole takes less than five seconds whatever hangs.
+// Every check is a pure function of the snapshot. None of them knows when a
+// link's nameservers are the program's to change: they ask the policy of package
+// dispatch.
 package doctor
 
 import (
-	"context"
+	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 )
 
-// Verdict is how a step stands.
+// Verdict is the result of a step in a word.
 type Verdict string
 
 // The verdicts.
 const (
 	OK      Verdict = "ok"
-	Warn    Verdict = "warn" // it works, or may; look at it
+	Warn    Verdict = "warn" // it works, or may; worth a look
 	Fail    Verdict = "fail"
-	Skipped Verdict = "skipped" // there is nothing to look at, mostly for an earlier failure
+	Skipped Verdict = "skipped" // there is nothing to check, mostly because of an earlier failure
 )
 
 // Step is the result of one check. It is part of the JSON output.
 type Step struct {
 	Name    string  `json:"name"`
 	Verdict Verdict `json:"verdict"`
+	Code    string  `json:"code"` // stable: what was found
 	Seen    string  `json:"seen"`
 	Remedy  string  `json:"remedy"` // a sentence, mostly with what to type; "" if nothing is to be done
 
@@ -46,35 +50,29 @@ const version = 1
 // NewReport sums up steps.
 func NewReport(steps []Step) Report {
 	r := Report{Version: version, Steps: steps}
-	for i := range steps {
-		if steps[i].Verdict == Fail {
-			r.FirstFailure = &steps[i].Name
-			break
-		}
+	if i := slices.IndexFunc(steps, func(s Step) bool { return s.Verdict == Fail }); i >= 0 {
+		r.FirstFailure = &steps[i].Name
 	}
 	return r
-}
-
-// check is one step of the walk.
-type check struct {
-	name  string
-	needs []string // steps that must not have failed, or been skipped, for this one to make sense
-	after []string // steps that have facts for this one, if they did not fail
-	run   func(context.Context, *Env) result
 }
 
 // result is what a check found, and the remedy: what to do, and commands for it
 // that go one after the other.
 type result struct {
-	verdict   Verdict
-	seen, say string
-	run       []string
+	verdict         Verdict
+	code, seen, say string
+	run             []string
 }
 
-func ok(seen string) result                           { return result{verdict: OK, seen: seen} }
-func skip(seen string) result                         { return result{verdict: Skipped, seen: seen} }
-func warn(seen, say string, command ...string) result { return result{Warn, seen, say, command} }
-func fail(seen, say string, command ...string) result { return result{Fail, seen, say, command} }
+func ok(seen string) result         { return result{OK, "ok", seen, "", nil} }
+func skip(code, seen string) result { return result{Skipped, code, seen, "", nil} }
+func warn(code, seen, say string, run ...string) result {
+	return result{Warn, code, seen, say, run}
+}
+
+func fail(code, seen, say string, run ...string) result {
+	return result{Fail, code, seen, say, run}
+}
 
 // step makes a result part of the output.
 func (r result) step(name string) Step {
@@ -82,54 +80,105 @@ func (r result) step(name string) Step {
 	if len(r.run) > 0 {
 		remedy += ": " + strings.Join(r.run, " && ")
 	}
-	return Step{name, r.verdict, r.seen, remedy, r.say, r.run}
+	return Step{name, r.verdict, r.code, r.seen, remedy, r.say, r.run}
 }
 
-// Names of the steps. They are an interface.
-const (
-	stepPlatform       = "platform"
-	stepNetworkManager = "networkmanager"
-	stepDispatcher     = "dispatcher"
-	stepHook           = "hook"
-	stepTimer          = "timer"
-	stepDevice         = "device"
-	stepLease          = "lease"
-	stepOption245      = "option-245"
-	stepRoute          = "route"
-	stepTCP            = "tcp-80"
-	stepGoalState      = "goal-state"
-	stepRecord         = "record"
-	stepAgents         = "agents"
-	stepResolved       = "resolved"
-	stepResolvConf     = "resolv-conf"
-	stepNMDNS          = "nm-dns"
-	stepLinkDNS        = "link-dns"
-	stepNameservers    = "nameservers"
-	stepLookup         = "lookup"
-)
+// check is one step. A check comes behind all that it needs.
+type check struct {
+	name  string
+	needs string // a step that must not have failed, or been skipped, for this one to make sense
+	// moot says that what the check is about has served its purpose once Azure has
+	// received Ready and names resolve: then it is no failure.
+	moot  bool
+	judge func(*machine.Snapshot) result
+}
 
-// checks returns the walk, in its order. A check comes behind all that it needs
-// or comes after.
+// checks returns the steps in their order: a cause before its consequences.
+// Their names are an interface.
 func checks() []check {
 	return []check{
-		{stepPlatform, nil, nil, platform},
-		{stepNetworkManager, nil, nil, networkManager},
-		{stepDispatcher, nil, []string{stepNetworkManager}, dispatcher},
-		{stepHook, nil, []string{stepNetworkManager}, hook},
-		{stepTimer, nil, nil, timer},
-		{stepDevice, []string{stepNetworkManager}, nil, device},
-		{stepLease, []string{stepDevice}, nil, lease},
-		{stepOption245, []string{stepLease}, nil, option245},
-		{stepRoute, nil, []string{stepOption245}, route},
-		{stepTCP, []string{stepRoute}, nil, tcp},
-		{stepGoalState, []string{stepTCP}, nil, goalState},
-		{stepRecord, nil, nil, record},
-		{stepAgents, nil, nil, agents},
-		{stepResolved, nil, []string{stepNetworkManager}, resolved},
-		{stepResolvConf, nil, []string{stepResolved}, resolvConf},
-		{stepNMDNS, []string{stepNetworkManager}, []string{stepResolved}, nmDNS},
-		{stepLinkDNS, []string{stepNetworkManager}, []string{stepResolved, stepLease}, linkDNS},
-		{stepNameservers, nil, []string{stepResolved, stepLease}, nameservers},
-		{stepLookup, []string{stepResolved}, []string{stepLease}, lookup},
+		{stepPlatform, "", false, platform},
+		{"networkmanager", "", false, networkManager},
+		{"dispatcher", "", false, dispatcher},
+		{"hook", "", false, hook},
+		{"timer", "", true, timer},
+		{"device", "networkmanager", true, device},
+		{"lease", "device", true, lease},
+		{"option-245", "lease", true, option245},
+		{"route", "", true, route},
+		{"tcp-80", "route", true, tcp},
+		{"goal-state", "tcp-80", true, goalState},
+		{"record", "", false, record},
+		{"agents", "", false, agents},
+		{"resolved", "", true, resolved},
+		{"resolv-conf", "", true, resolvConf},
+		{"nm-dns", "networkmanager", true, nmDNS},
+		{"link-dns", "device", true, linkDNS},
+		{"nameservers", "", true, nameservers},
+		{"lookup", "", true, lookup},
 	}
+}
+
+const stepPlatform = "platform"
+
+// Judge makes all checks of a snapshot. On a machine that is not Azure all but
+// the first are skipped.
+func Judge(s *machine.Snapshot) []Step {
+	verdicts := map[string]Verdict{}
+	var steps []Step
+	resolves := lookup(s).verdict
+	done := s.Ready() && (resolves == OK || resolves == Warn)
+	for _, c := range checks() {
+		var r result
+		switch before := verdicts[c.needs]; {
+		case c.name != stepPlatform && verdicts[stepPlatform] != OK:
+			r = skip("not-azure", "this machine is not Azure")
+			if s.Platform.Err != nil {
+				r = skip("platform-unknown", "not checked: the platform is unknown")
+			}
+		case before == Fail || before == Skipped:
+			r = skip("not-checked", fmt.Sprintf("not checked: %s %s", c.needs, map[Verdict]string{Fail: "failed", Skipped: "was skipped"}[before]))
+		default:
+			r = c.judge(s)
+		}
+		if verdicts[c.name] = r.verdict; r.code == "networkd" {
+			verdicts[c.name] = OK // another of the steps has looked at it
+		}
+		if done && c.moot && r.verdict == Fail {
+			r.verdict = Warn
+		}
+		steps = append(steps, r.step(c.name))
+	}
+	return steps
+}
+
+// shell quotes a word for a shell where that is needed.
+func shell(word string) string {
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./:@", c)
+	}
+	if word != "" && strings.TrimFunc(word, plain) == "" {
+		return word
+	}
+	return fmt.Sprintf("'%s'", strings.ReplaceAll(word, "'", `'\''`))
+}
+
+// modify are the commands that change a profile; none if none is known.
+func modify(profile, settings string) []string {
+	if profile == "" {
+		return nil
+	}
+	return []string{"sudo nmcli connection modify " + shell(profile) + " " + settings, "sudo nmcli connection up " + shell(profile)}
+}
+
+// again is the command that has the program look at the interface again.
+func again(s *machine.Snapshot) string {
+	d, known := s.Device()
+	switch {
+	case s.ByNetworkd() || !known || s.NM.Err != nil:
+		return "sudo systemctl start " + machine.UnitCheckIn
+	case number(s.NM.V.Version) < reapplyFrom && d.Profile.Name != "":
+		return "sudo nmcli connection up " + shell(d.Profile.Name)
+	}
+	return "sudo nmcli device reapply " + shell(s.Interface)
 }

@@ -5,1002 +5,550 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
-	"os"
-	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
-	"testing/fstest"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor/live"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/networkd"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
-// Each case breaks a healthy machine in one way, and has all that is then said
-// of steps that are not ok.
-func TestSteps(t *testing.T) {
-	tests := []struct {
-		name   string
-		change func(t *testing.T, w *world)
-		want   []string
-	}{
-		{
-			"all is well", func(_ *testing.T, _ *world) {
-			},
-			nil,
-		},
-		{
-			"all is well as another user", func(_ *testing.T, w *world) {
-				w.user = 1000
-			},
-			nil,
-		},
-		{
-			"not Azure", func(_ *testing.T, w *world) {
-				w.files["proc/cmdline"] = file("ignition.platform.id=qemu")
-			},
-			[]string{
-				"platform fail: this machine is not Azure: ignition.platform.id=qemu -> nothing is to be done elsewhere; on Azure one of these says so, the kernel command line with ignition.platform.id=azure: cat /proc/cmdline /sys/class/dmi/id/chassis_asset_tag",
-				"networkmanager skipped: this machine is not Azure",
-				"dispatcher skipped: this machine is not Azure",
-				"hook skipped: this machine is not Azure",
-				"timer skipped: this machine is not Azure",
-				"device skipped: this machine is not Azure",
-				"lease skipped: this machine is not Azure",
-				"option-245 skipped: this machine is not Azure",
-				"route skipped: this machine is not Azure",
-				"tcp-80 skipped: this machine is not Azure",
-				"goal-state skipped: this machine is not Azure",
-				"record skipped: this machine is not Azure",
-				"agents skipped: this machine is not Azure",
-				"resolved skipped: this machine is not Azure",
-				"resolv-conf skipped: this machine is not Azure",
-				"nm-dns skipped: this machine is not Azure",
-				"link-dns skipped: this machine is not Azure",
-				"nameservers skipped: this machine is not Azure",
-				"lookup skipped: this machine is not Azure",
-			},
-		},
-		{
-			"NetworkManager is not running", func(_ *testing.T, w *world) {
-				w.nmErr = live.ErrNotRunning
-			},
-			[]string{
-				"networkmanager fail: NetworkManager is not running -> start it: sudo systemctl enable --now NetworkManager.service",
-				"device skipped: not looked at: networkmanager failed",
-				"lease skipped: not looked at: device was skipped",
-				"option-245 skipped: not looked at: lease was skipped",
-				"nm-dns skipped: not looked at: networkmanager failed",
-				"link-dns skipped: not looked at: networkmanager failed",
-			},
-		},
-		{
-			"NetworkManager hangs", func(_ *testing.T, w *world) {
-				w.hang["networkmanager"] = true
-			},
-			[]string{
-				"networkmanager fail: networkmanager: no answer within 2.1s -> restart it; if that does not help, restart the machine: sudo systemctl restart NetworkManager.service",
-				"device skipped: not looked at: networkmanager failed",
-				"lease skipped: not looked at: device was skipped",
-				"option-245 skipped: not looked at: lease was skipped",
-				"nm-dns skipped: not looked at: networkmanager failed",
-				"link-dns skipped: not looked at: networkmanager failed",
-			},
-		},
-		{
-			"NetworkManager is silent on renewals", func(_ *testing.T, w *world) {
-				w.nm.Version = "1.42.4-1.el9"
-			},
-			[]string{
-				"networkmanager warn: 1.42.4-1.el9 is running; versions 1.36.0 to 1.42.4 announce no renewal of a lease, so changed DNS servers of the virtual network come with the next activation only -> after such a change: sudo nmcli device reapply eth0",
-			},
-		},
-		{
-			"dispatcher disabled", func(_ *testing.T, w *world) {
-				w.units["NetworkManager-dispatcher.service"] = live.Unit{File: "disabled"}
-			},
-			[]string{
-				"dispatcher fail: NetworkManager-dispatcher.service is disabled: no event reaches the hook -> enable it, then repeat the event: sudo systemctl enable NetworkManager-dispatcher.service && sudo nmcli device reapply eth0",
-			},
-		},
-		{
-			"dispatcher disabled, NetworkManager without the event reapply", func(_ *testing.T, w *world) {
-				w.nm.Version = "1.34.0"
-				w.units["NetworkManager-dispatcher.service"] = live.Unit{File: "disabled"}
-			},
-			[]string{
-				"dispatcher fail: NetworkManager-dispatcher.service is disabled: no event reaches the hook -> enable it, then repeat the event: sudo systemctl enable NetworkManager-dispatcher.service && sudo nmcli connection up 'Wired connection 1'",
-			},
-		},
-		{
-			"dispatcher masked", func(_ *testing.T, w *world) {
-				w.units["NetworkManager-dispatcher.service"] = live.Unit{File: "masked"}
-			},
-			[]string{
-				"dispatcher fail: NetworkManager-dispatcher.service is masked: no event reaches the hook -> unmask it, then repeat the event: sudo systemctl unmask NetworkManager-dispatcher.service && sudo systemctl enable NetworkManager-dispatcher.service && sudo nmcli device reapply eth0",
-			},
-		},
-		{
-			"dispatcher absent", func(_ *testing.T, w *world) {
-				delete(w.units, "NetworkManager-dispatcher.service")
-			},
-			[]string{
-				"dispatcher fail: NetworkManager-dispatcher.service is not installed -> install NetworkManager with its dispatcher",
-			},
-		},
-		{
-			"systemd hangs, the files say that the dispatcher is masked", func(_ *testing.T, w *world) {
-				w.hang["systemd"] = true
-				w.files["etc/systemd/system/NetworkManager-dispatcher.service"] = symlink("/dev/null")
-				w.files["usr/lib/systemd/system/nm-azure-checkin.timer"] = file("[Timer]")
-				w.files["usr/lib/systemd/system/nm-azure-checkin.service"] = file("[Service]")
-			},
-			[]string{
-				"dispatcher fail: NetworkManager-dispatcher.service is masked: no event reaches the hook -> unmask it, then repeat the event: sudo systemctl unmask NetworkManager-dispatcher.service && sudo systemctl enable NetworkManager-dispatcher.service && sudo nmcli device reapply eth0",
-			},
-		},
-		{
-			"no systemd", func(_ *testing.T, w *world) {
-				delete(w.files, "run/systemd/system/x")
-				w.files["usr/share/dbus-1/system-services/org.freedesktop.nm_dispatcher.service"] = file("x")
-			},
-			[]string{
-				"timer skipped: systemd is not running, so nothing goes on where the hook has to stop after 5 s",
-			},
-		},
-		{
-			"no systemd, no dispatcher", func(_ *testing.T, w *world) {
-				delete(w.files, "run/systemd/system/x")
-			},
-			[]string{
-				"dispatcher fail: nm-dispatcher is not installed -> install NetworkManager with its dispatcher",
-				"timer skipped: systemd is not running, so nothing goes on where the hook has to stop after 5 s",
-			},
-		},
-		{
-			"hook absent", func(_ *testing.T, w *world) {
-				delete(w.files, hook)
-			},
-			[]string{
-				"hook fail: /usr/lib/NetworkManager/dispatcher.d/90-nm-azure-dispatch is not there -> install the package: nothing calls the program without it",
-			},
-		},
-		{
-			"hook leads nowhere", func(_ *testing.T, w *world) {
-				delete(w.files, gate)
-			},
-			[]string{
-				"hook fail: /usr/lib/NetworkManager/dispatcher.d/90-nm-azure-dispatch leads nowhere: lstat usr/lib/NetworkManager/dispatcher.d/no-wait.d/90-nm-azure-dispatch: file does not exist -> install the package again, and remove what replaces its files",
-			},
-		},
-		{
-			"hook not executable", func(_ *testing.T, w *world) {
-				w.files[gate] = script(0o644, 0)
-			},
-			[]string{
-				"hook fail: /usr/lib/NetworkManager/dispatcher.d/no-wait.d/90-nm-azure-dispatch has mode -rw-r--r--, so nm-dispatcher does not run it: it is not executable -> mend it, then repeat the event: sudo chmod 0755 /usr/lib/NetworkManager/dispatcher.d/no-wait.d/90-nm-azure-dispatch && sudo nmcli device reapply eth0",
-			},
-		},
-		{
-			"hook writable by others", func(_ *testing.T, w *world) {
-				w.files[gate] = script(0o775, 0)
-			},
-			[]string{
-				"hook fail: /usr/lib/NetworkManager/dispatcher.d/no-wait.d/90-nm-azure-dispatch has mode -rwxrwxr-x, so nm-dispatcher does not run it: others can write to it -> mend it, then repeat the event: sudo chmod 0755 /usr/lib/NetworkManager/dispatcher.d/no-wait.d/90-nm-azure-dispatch && sudo nmcli device reapply eth0",
-			},
-		},
-		{
-			"hook set-UID", func(_ *testing.T, w *world) {
-				w.files[gate] = script(0o755|fs.ModeSetuid, 0)
-			},
-			[]string{
-				"hook fail: /usr/lib/NetworkManager/dispatcher.d/no-wait.d/90-nm-azure-dispatch has mode urwxr-xr-x, so nm-dispatcher does not run it: others can write to it -> mend it, then repeat the event: sudo chmod 0755 /usr/lib/NetworkManager/dispatcher.d/no-wait.d/90-nm-azure-dispatch && sudo nmcli device reapply eth0",
-			},
-		},
-		{
-			"hook of a user's", func(_ *testing.T, w *world) {
-				w.files[gate] = script(0o755, 1000)
-			},
-			[]string{
-				"hook fail: /usr/lib/NetworkManager/dispatcher.d/no-wait.d/90-nm-azure-dispatch belongs to user 1000, so nm-dispatcher does not run it -> give it to root, then repeat the event: sudo chown root: /usr/lib/NetworkManager/dispatcher.d/no-wait.d/90-nm-azure-dispatch && sudo nmcli device reapply eth0",
-			},
-		},
-		{
-			"hook empty", func(_ *testing.T, w *world) {
-				w.files[gate] = file("")
-			},
-			[]string{
-				"hook fail: /usr/lib/NetworkManager/dispatcher.d/90-nm-azure-dispatch masks the hook -> remove it, then repeat the event: sudo rm /usr/lib/NetworkManager/dispatcher.d/90-nm-azure-dispatch && sudo nmcli device reapply eth0",
-			},
-		},
-		{
-			"hook a directory", func(_ *testing.T, w *world) {
-				w.files[gate] = &fstest.MapFile{Mode: fs.ModeDir | 0o755}
-			},
-			[]string{
-				"hook fail: /usr/lib/NetworkManager/dispatcher.d/no-wait.d/90-nm-azure-dispatch is no regular file -> install the package again",
-			},
-		},
-		{
-			"hook masked by a link", func(_ *testing.T, w *world) {
-				w.files[admin] = symlink("/dev/null")
-				w.files["dev/null"] = &fstest.MapFile{Mode: fs.ModeDevice | fs.ModeCharDevice | 0o666}
-			},
-			[]string{
-				"hook fail: /etc/NetworkManager/dispatcher.d/90-nm-azure-dispatch masks the hook -> remove it, then repeat the event: sudo rm /etc/NetworkManager/dispatcher.d/90-nm-azure-dispatch && sudo nmcli device reapply eth0",
-			},
-		},
-		{
-			"hook masked by an empty file", func(_ *testing.T, w *world) {
-				w.files[admin] = file("")
-			},
-			[]string{
-				"hook fail: /etc/NetworkManager/dispatcher.d/90-nm-azure-dispatch masks the hook -> remove it, then repeat the event: sudo rm /etc/NetworkManager/dispatcher.d/90-nm-azure-dispatch && sudo nmcli device reapply eth0",
-			},
-		},
-		{
-			"hook replaced", func(_ *testing.T, w *world) {
-				w.files[admin] = script(0o755, 0)
-			},
-			[]string{
-				"hook warn: /etc/NetworkManager/dispatcher.d/90-nm-azure-dispatch is no link into no-wait.d: other scripts wait for the hook -> have the package's own instead: sudo rm /etc/NetworkManager/dispatcher.d/90-nm-azure-dispatch",
-			},
-		},
-		{
-			"hook a loop of links", func(_ *testing.T, w *world) {
-				w.files[hook] = symlink("90-nm-azure-dispatch")
-			},
-			[]string{
-				"hook fail: /usr/lib/NetworkManager/dispatcher.d/90-nm-azure-dispatch leads nowhere: too many levels of symbolic links -> install the package again, and remove what replaces its files",
-			},
-		},
-		{
-			"hook waits", func(_ *testing.T, w *world) {
-				w.files[hook] = script(0o755, 0)
-			},
-			[]string{
-				"hook warn: /usr/lib/NetworkManager/dispatcher.d/90-nm-azure-dispatch is no link into no-wait.d: other scripts wait for the hook -> have the package's own instead: sudo rm /usr/lib/NetworkManager/dispatcher.d/90-nm-azure-dispatch",
-			},
-		},
-		{
-			"program absent", func(_ *testing.T, w *world) {
-				delete(w.files, program)
-			},
-			[]string{
-				"hook fail: /usr/libexec/nm-azure-dispatch is not there, or not executable -> install the package again",
-			},
-		},
-		{
-			"program not executable", func(_ *testing.T, w *world) {
-				w.files[program] = script(0o644, 0)
-			},
-			[]string{
-				"hook fail: /usr/libexec/nm-azure-dispatch is not there, or not executable -> install the package again",
-			},
-		},
-		{
-			"the bare program as hook", func(_ *testing.T, w *world) {
-				w.files[hook] = symlink("no-wait.d/nm-azure-dispatch")
-				w.files["usr/lib/NetworkManager/dispatcher.d/no-wait.d/nm-azure-dispatch"] = script(0o755, 0)
-				delete(w.files, program)
-			},
-			nil,
-		},
-		{
-			"SELinux label right", func(_ *testing.T, w *world) {
-				w.files["sys/fs/selinux/enforce"] = file("1")
-				w.label = "system_u:object_r:NetworkManager_dispatcher_script_t:s0"
-			},
-			nil,
-		},
-		{
-			"SELinux label wrong", func(_ *testing.T, w *world) {
-				w.files["sys/fs/selinux/enforce"] = file("1")
-				w.label = "unconfined_u:object_r:user_home_t:s0"
-			},
-			[]string{
-				"hook fail: /usr/lib/NetworkManager/dispatcher.d/no-wait.d/90-nm-azure-dispatch has the SELinux label \"unconfined_u:object_r:user_home_t:s0\", want NetworkManager_dispatcher_script_t -> mend it, then repeat the event: sudo restorecon -v /usr/lib/NetworkManager/dispatcher.d/no-wait.d/90-nm-azure-dispatch && sudo nmcli device reapply eth0",
-			},
-		},
-		{
-			"SELinux label wrong, permissive", func(_ *testing.T, w *world) {
-				w.files["sys/fs/selinux/enforce"] = file("0")
-			},
-			[]string{
-				"hook warn: /usr/lib/NetworkManager/dispatcher.d/no-wait.d/90-nm-azure-dispatch has the SELinux label \"\", want NetworkManager_dispatcher_script_t -> mend it, then repeat the event: sudo restorecon -v /usr/lib/NetworkManager/dispatcher.d/no-wait.d/90-nm-azure-dispatch && sudo nmcli device reapply eth0",
-			},
-		},
-		{
-			"timer masked", func(_ *testing.T, w *world) {
-				w.units["nm-azure-checkin.timer"] = live.Unit{File: "masked"}
-			},
-			[]string{
-				"timer warn: nm-azure-checkin.timer is masked: the hook's 5 s are all that a boot has -> unmask it, unless that is meant so: sudo systemctl unmask nm-azure-checkin.timer",
-			},
-		},
-		{
-			"service masked", func(_ *testing.T, w *world) {
-				w.units["nm-azure-checkin.service"] = live.Unit{File: "masked-runtime"}
-			},
-			[]string{
-				"timer warn: nm-azure-checkin.service is masked: the hook's 5 s are all that a boot has -> unmask it, unless that is meant so: sudo systemctl unmask nm-azure-checkin.service",
-			},
-		},
-		{
-			"timer not started", func(_ *testing.T, w *world) {
-				w.units["nm-azure-checkin.timer"] = live.Unit{File: "static", Active: "inactive"}
-			},
-			[]string{
-				"timer warn: nm-azure-checkin.timer is inactive -> start it: sudo systemctl start nm-azure-checkin.timer",
-			},
-		},
-		{
-			"units absent", func(_ *testing.T, w *world) {
-				delete(w.units, "nm-azure-checkin.timer")
-				delete(w.units, "nm-azure-checkin.service")
-			},
-			[]string{
-				"timer warn: nm-azure-checkin.timer and nm-azure-checkin.service are not installed -> install the package again: without them the hook's 5 s are all that a boot has",
-			},
-		},
-		{
-			"timer absent", func(_ *testing.T, w *world) {
-				delete(w.units, "nm-azure-checkin.timer")
-			},
-			[]string{
-				"timer warn: nm-azure-checkin.timer is not installed -> install the package again: without them the hook's 5 s are all that a boot has",
-			},
-		},
-		{
-			"service absent", func(_ *testing.T, w *world) {
-				delete(w.units, "nm-azure-checkin.service")
-			},
-			[]string{
-				"timer warn: nm-azure-checkin.service is not installed -> install the package again: without them the hook's 5 s are all that a boot has",
-			},
-		},
-		{
-			"service failed", func(_ *testing.T, w *world) {
-				w.units["nm-azure-checkin.service"] = live.Unit{File: "static", Active: "failed"}
-			},
-			[]string{
-				"timer warn: nm-azure-checkin.service has failed -> look why: sudo journalctl -b -u nm-azure-checkin.service",
-			},
-		},
-		{
-			"service at work", func(_ *testing.T, w *world) {
-				w.units["nm-azure-checkin.service"] = live.Unit{File: "static", Active: "activating"}
-			},
-			nil,
-		},
-		{
-			"no interface", func(_ *testing.T, w *world) {
-				w.iface = ""
-			},
-			[]string{
-				"device fail: the machine has no network interface -> look at them all: ip link",
-				"lease skipped: not looked at: device failed",
-				"option-245 skipped: not looked at: lease was skipped",
-			},
-		},
-		{
-			"another interface", func(_ *testing.T, w *world) {
-				w.iface = "eth7"
-			},
-			[]string{
-				"device fail: NetworkManager does not know eth7 -> name another with --interface; it knows: nmcli device",
-				"lease skipped: not looked at: device failed",
-				"option-245 skipped: not looked at: lease was skipped",
-			},
-		},
-		{
-			"unmanaged", func(_ *testing.T, w *world) {
-				w.nm.Devices[0].Managed, w.nm.Devices[0].State = false, 10
-			},
-			[]string{
-				"device fail: eth0 is not managed by NetworkManager -> let it, and take the interface out of unmanaged-devices in NetworkManager.conf: sudo nmcli device set eth0 managed yes",
-				"lease skipped: not looked at: device failed",
-				"option-245 skipped: not looked at: lease was skipped",
-			},
-		},
-		{
-			"no carrier", func(_ *testing.T, w *world) {
-				w.nm.Devices[0].State = 20
-			},
-			[]string{
-				"device fail: eth0 has no carrier, or is not up -> look at the link: ip link show eth0",
-				"lease skipped: not looked at: device failed",
-				"option-245 skipped: not looked at: lease was skipped",
-			},
-		},
-		{
-			"disconnected", func(_ *testing.T, w *world) {
-				w.nm.Devices[0] = live.Device{Interface: "eth0", Managed: true, State: 30, Reason: 39}
-			},
-			[]string{
-				"device fail: eth0 is disconnected, reason 39 -> connect it: sudo nmcli device connect eth0",
-				"lease skipped: not looked at: device failed",
-				"option-245 skipped: not looked at: lease was skipped",
-			},
-		},
-		{
-			"waiting for DHCP", func(_ *testing.T, w *world) {
-				w.nm.Devices[0].State, w.nm.Devices[0].Lease = 70, nil
-			},
-			[]string{
-				"lease fail: no DHCPv4 lease: no DHCP server has answered on eth0 -> look for what keeps UDP ports 67 and 68 out, then ask again: sudo nmcli device connect eth0",
-				"option-245 skipped: not looked at: lease failed",
-			},
-		},
-		{
-			"DHCP failed", func(_ *testing.T, w *world) {
-				w.nm.Devices[0] = live.Device{Interface: "eth0", Managed: true, State: 30, Reason: 5}
-			},
-			[]string{
-				"lease fail: no DHCPv4 lease: no DHCP server has answered on eth0 -> look for what keeps UDP ports 67 and 68 out, then ask again: sudo nmcli device connect eth0",
-				"option-245 skipped: not looked at: lease failed",
-			},
-		},
-		{
-			"external", func(_ *testing.T, w *world) {
-				w.nm.Devices[0].External, w.nm.Devices[0].Lease = true, nil
-			},
-			[]string{
-				"device warn: eth0 is activated, profile \"Wired connection 1\", but was set up by somebody else before NetworkManager came, which then asks no DHCP server -> let NetworkManager do it: sudo nmcli device connect eth0",
-				"lease skipped: NetworkManager asks no DHCP server where somebody else has set an interface up",
-				"option-245 skipped: not looked at: lease was skipped",
-			},
-		},
-		{
-			"static profile", func(_ *testing.T, w *world) {
-				w.nm.Devices[0].Method, w.nm.Devices[0].Lease = "manual", nil
-			},
-			[]string{
-				"lease warn: no DHCPv4: the profile \"Wired connection 1\" has ipv4.method=manual -> Azure wants DHCP: sudo nmcli connection modify 'Wired connection 1' ipv4.method auto && sudo nmcli connection up 'Wired connection 1'",
-				"option-245 skipped: there is no lease, so the constant 168.63.129.16 counts",
-			},
-		},
-		{
-			"static profile, wrong address", func(_ *testing.T, w *world) {
-				w.nm.Devices[0].Method, w.nm.Devices[0].Lease = "manual", nil
-				w.dialErr[constant] = syscall.EHOSTUNREACH
-			},
-			[]string{
-				"lease warn: no DHCPv4: the profile \"Wired connection 1\" has ipv4.method=manual -> Azure wants DHCP: sudo nmcli connection modify 'Wired connection 1' ipv4.method auto && sudo nmcli connection up 'Wired connection 1'",
-				"option-245 skipped: there is no lease, so the constant 168.63.129.16 counts",
-				"tcp-80 fail: 168.63.129.16 port 80: no route to host -> the static address may not be the one that Azure gave this machine: sudo nmcli connection modify 'Wired connection 1' ipv4.method auto ipv4.gateway '' ipv4.addresses '' && sudo nmcli connection up 'Wired connection 1'",
-				"goal-state skipped: not looked at: tcp-80 failed",
-			},
-		},
-		{
-			"lease without nameservers", func(_ *testing.T, w *world) {
-				w.nm.Devices[0].Lease.Nameservers = nil
-			},
-			[]string{
-				"lease warn: 10.77.0.50, without any nameserver -> set some in the virtual network, or in the profile: sudo nmcli connection modify 'Wired connection 1' ipv4.dns 168.63.129.16 && sudo nmcli connection up 'Wired connection 1'",
-			},
-		},
-		{
-			"lease of a secondary NIC", func(_ *testing.T, w *world) {
-				w.nm.Devices[0].Lease.Routers, w.nm.Devices[0].Lease.Routes = nil, nil
-			},
-			[]string{
-				"lease warn: 10.77.0.50, nameservers 168.63.129.16 10.77.0.1; no default route and no route to the WireServer: not the lease of a primary NIC -> name the primary one with --interface; these there are: nmcli device",
-			},
-		},
-		{
-			"no option 245", func(_ *testing.T, w *world) {
-				w.nm.Devices[0].Lease.WireServer, w.nm.Devices[0].Option245 = netip.Addr{}, ""
-			},
-			[]string{
-				"option-245 warn: the lease has no option 245; the constant 168.63.129.16 counts -> nothing is to be done on Azure if the steps behind are ok; else ask who runs the DHCP server",
-			},
-		},
-		{
-			"option 245 is loopback", func(_ *testing.T, w *world) {
-				w.nm.Devices[0].Lease.WireServer = netip.MustParseAddr("127.0.0.1")
-			},
-			[]string{
-				"option-245 warn: option 245: wire: server address 127.0.0.1: loopback; the constant 168.63.129.16 counts -> nothing is to be done on Azure if the steps behind are ok; else ask who runs the DHCP server",
-			},
-		},
-		{
-			"option 245 is another", func(_ *testing.T, w *world) {
-				w.nm.Devices[0].Lease.WireServer, w.nm.Devices[0].Option245 = second, "0a:4d:00:01"
-			},
-			[]string{
-				"option-245 warn: 10.77.0.1 (0a:4d:00:01), not Azure's constant 168.63.129.16 -> nothing is to be done on Azure if the steps behind are ok; else ask who runs the DHCP server",
-			},
-		},
-		{
-			"option 245 is another, which does not answer", func(_ *testing.T, w *world) {
-				w.nm.Devices[0].Lease.WireServer, w.nm.Devices[0].Option245 = other, "cb:00:71:01"
-				w.dialErr[other] = syscall.ECONNREFUSED
-			},
-			[]string{
-				"option-245 warn: 203.0.113.1 (cb:00:71:01), not Azure's constant 168.63.129.16 -> nothing is to be done on Azure if the steps behind are ok; else ask who runs the DHCP server",
-				"tcp-80 warn: 203.0.113.1 port 80: connection refused; but the constant 168.63.129.16 answers, which is tried too -> ask who runs the DHCP server why option 245 is not Azure's",
-			},
-		},
-		{
-			"no route", func(_ *testing.T, w *world) {
-				w.files["proc/net/route"] = file("")
-				w.sourceErr = syscall.ENETUNREACH
-			},
-			[]string{
-				"route fail: no route to 168.63.129.16 -> have NetworkManager set the routes anew; the profile must not have ipv4.never-default or ipv4.ignore-auto-routes: sudo nmcli device reapply eth0",
-				"tcp-80 skipped: not looked at: route failed",
-				"goal-state skipped: not looked at: tcp-80 was skipped",
-			},
-		},
-		{
-			"a route, but not for us", func(_ *testing.T, w *world) {
-				w.sourceErr = syscall.EACCES
-			},
-			[]string{
-				"route fail: nothing can be sent to 168.63.129.16: permission denied -> have NetworkManager set the routes anew: sudo nmcli device reapply eth0",
-				"tcp-80 skipped: not looked at: route failed",
-				"goal-state skipped: not looked at: tcp-80 was skipped",
-			},
-		},
-		{
-			"route by another table", func(_ *testing.T, w *world) {
-				w.files["proc/net/route"] = file("")
-			},
-			nil,
-		},
-		{
-			"two NICs, the route by the wrong one", func(_ *testing.T, w *world) {
-				w.nm.Devices = append(w.nm.Devices, live.Device{Interface: "eth1", Managed: true, State: 100, Profile: "two", Lease: azureLease()})
-				w.nm.Devices[0].Lease.Routes = nil
-			},
-			[]string{
-				"route fail: 168.63.129.16 via 10.77.0.1 on eth0 from 10.77.0.50; Azure answers eth1 only, whose lease has the route -> give eth1 its routes back: sudo nmcli connection modify two ipv4.ignore-auto-routes no && sudo nmcli connection up two",
-				"tcp-80 skipped: not looked at: route failed",
-				"goal-state skipped: not looked at: tcp-80 was skipped",
-			},
-		},
-		{
-			"two NICs, no answer", func(_ *testing.T, w *world) {
-				l := azureLease()
-				l.Routes = nil
-				w.nm.Devices = append(w.nm.Devices, live.Device{Interface: "eth1", Managed: true, State: 100, Profile: "two", Lease: l})
-				w.hang["tcp"] = true
-			},
-			[]string{
-				"tcp-80 fail: 168.63.129.16 port 80: no answer within 2s -> Azure answers the primary NIC only; prefer it, with its profile's name for PRIMARY: sudo nmcli connection modify PRIMARY ipv4.route-metric 50 && sudo nmcli connection up PRIMARY",
-				"goal-state skipped: not looked at: tcp-80 failed",
-			},
-		},
-		{
-			"secondary address", func(_ *testing.T, w *world) {
-				w.source = other
-			},
-			[]string{
-				"route warn: 168.63.129.16 via 10.77.0.1 on eth0 from 203.0.113.1, not from the lease's 10.77.0.50: Azure may answer the primary address only -> see that the lease's comes first: ip address show eth0",
-			},
-		},
-		{
-			"no answer", func(_ *testing.T, w *world) {
-				w.hang["tcp"] = true
-			},
-			[]string{
-				"tcp-80 fail: 168.63.129.16 port 80: no answer within 2s -> look for a rule that keeps TCP port 80 of that address from being reached, also in a network appliance on the way: sudo nft list ruleset",
-				"goal-state skipped: not looked at: tcp-80 failed",
-			},
-		},
-		{
-			"no answer for a user", func(_ *testing.T, w *world) {
-				w.hang["tcp"], w.user = true, 1000
-			},
-			[]string{
-				"tcp-80 fail: 168.63.129.16 port 80: no answer within 2s -> ask again as root, a firewall may let only root through: sudo nm-azure-dispatch doctor",
-				"goal-state skipped: not looked at: tcp-80 failed",
-			},
-		},
-		{
-			"refused", func(_ *testing.T, w *world) {
-				w.dialErr[constant] = fmt.Errorf("dial tcp: %w", syscall.ECONNREFUSED)
-			},
-			[]string{
-				"tcp-80 fail: 168.63.129.16 port 80: connection refused -> wait a minute, the host may be busy with an update; then look for what rejects or redirects it: sudo nft list ruleset",
-				"goal-state skipped: not looked at: tcp-80 failed",
-			},
-		},
-		{
-			"forbidden", func(_ *testing.T, w *world) {
-				w.dialErr[constant] = syscall.EPERM
-			},
-			[]string{
-				"tcp-80 fail: 168.63.129.16 port 80: operation not permitted -> look for a rule that keeps TCP port 80 of that address from being reached, also in a network appliance on the way: sudo nft list ruleset",
-				"goal-state skipped: not looked at: tcp-80 failed",
-			},
-		},
-		{
-			"goal state forbidden for a user", func(_ *testing.T, w *world) {
-				w.gsErr, w.user = &wire.StatusError{Code: 403, URL: "http://168.63.129.16/machine/?comp=goalstate"}, 1000
-			},
-			[]string{
-				"goal-state fail: http://168.63.129.16/machine/?comp=goalstate: 403 Forbidden: \"\" -> ask again as root: sudo nm-azure-dispatch doctor",
-			},
-		},
-		{
-			"goal state 410", func(_ *testing.T, w *world) {
-				w.gsErr = &wire.StatusError{Code: 410, URL: "http://168.63.129.16/machine/?comp=goalstate", Body: "Gone"}
-			},
-			[]string{
-				"goal-state fail: http://168.63.129.16/machine/?comp=goalstate: 410 Gone: \"Gone\" -> wait some minutes, the host answers so while it is updated; if it goes on, stop and start the VM",
-			},
-		},
-		{
-			"goal state hangs", func(_ *testing.T, w *world) {
-				w.hang["goalstate"] = true
-			},
-			[]string{
-				"goal-state fail: goalstate: no answer within 2.1s -> wait some minutes, the host answers so while it is updated; if it goes on, stop and start the VM",
-			},
-		},
-		{
-			"goal state reset", func(_ *testing.T, w *world) {
-				w.gsErr = fmt.Errorf("wire: GET http://168.63.129.16/machine/?comp=goalstate: %w", syscall.ECONNRESET)
-			},
-			[]string{
-				"goal-state fail: GET http://168.63.129.16/machine/?comp=goalstate: connection reset by peer -> wait some minutes, the host answers so while it is updated; if it goes on, stop and start the VM",
-			},
-		},
-		{
-			"a proxy answers", func(_ *testing.T, w *world) {
-				w.gsErr = errors.New("wire: goal state: root element is html, want GoalState")
-			},
-			[]string{
-				"goal-state fail: goal state: root element is html, want GoalState -> something else answers in the WireServer's place, mostly a proxy that must leave this address out; see what it says: curl -sH x-ms-version:2012-11-30 'http://168.63.129.16/machine/?comp=goalstate'",
-			},
-		},
-		{
-			"no boot ID", func(_ *testing.T, w *world) {
-				w.boot = ""
-			},
-			[]string{
-				"record warn: the boot ID cannot be read, so no record counts -> look at it: cat /proc/sys/kernel/random/boot_id",
-			},
-		},
-		{
-			"no record", func(_ *testing.T, w *world) {
-				w.boot = "b0070002-0000-4000-8000-000000000002"
-			},
-			[]string{
-				"record fail: in this boot nothing has checked in, nor tried to -> once the steps before are ok: sudo systemctl start nm-azure-checkin.service",
-			},
-		},
-		{
-			"record a directory", func(t *testing.T, w *world) {
-				w.records = boot.Dir(filepath.Join(t.TempDir(), "state"))
-				if err := os.MkdirAll(filepath.Join(string(w.records), "check-in.json"), 0o755); err != nil {
-					t.Fatal(err)
-				}
-			},
-			[]string{
-				"record warn: /run/nm-azure-dispatch/check-in.json is a d---------, want a ----------: remove it -> remove what is in the way, then check in: sudo systemctl start nm-azure-checkin.service",
-			},
-		},
-		{
-			"trying, alone", func(t *testing.T, w *world) {
-				w.record(t, boot.CheckIn{State: boot.Trying, Attempts: 7, LastError: "wire: connection refused"})
-			},
-			[]string{
-				"record fail: not checked in after 7 attempts; last: wire: connection refused; nobody is trying any more -> once the steps before are ok: sudo systemctl start nm-azure-checkin.service",
-			},
-		},
-		{
-			"trying, at work", func(t *testing.T, w *world) {
-				w.record(t, boot.CheckIn{State: boot.Trying, Attempts: 1, LastError: "wire: connection refused"})
-				w.lock(t)
-			},
-			[]string{
-				"record warn: not checked in after 1 attempt; last: wire: connection refused; process 4711 goes on trying -> mend what failed before this, the rest follows by itself",
-			},
-		},
-		{
-			"no record yet, at work", func(t *testing.T, w *world) {
-				w.boot = "b0070002-0000-4000-8000-000000000002"
-				w.lock(t)
-			},
-			[]string{
-				"record warn: process 4711 is checking in -> wait, and look again",
-			},
-		},
-		{
-			"failure reported", func(t *testing.T, w *world) {
-				w.record(t, boot.CheckIn{State: boot.Failed})
-			},
-			[]string{
-				"record fail: ProvisioningFailed was reported, and that stands for this boot -> restart the VM once the cause is mended, or check in all the same: sudo nm-azure-dispatch check-in --force",
-			},
-		},
-		{
-			"waagent", func(_ *testing.T, w *world) {
-				w.units["waagent.service"] = live.Unit{File: "enabled"}
-			},
-			[]string{
-				"agents warn: waagent checks in too -> keep one; Ready makes Azure detach the disk that waagent reads: sudo systemctl disable --now waagent.service",
-			},
-		},
-		{
-			"cloud-init and azure-init", func(_ *testing.T, w *world) {
-				w.units["cloud-init.service"] = live.Unit{File: "enabled"}
-				w.units["cloud-init-network.service"] = live.Unit{File: "enabled"}
-				w.units["azure-init.service"] = live.Unit{Active: "active"}
-			},
-			[]string{
-				"agents warn: cloud-init and azure-init check in too -> keep one; cloud-init reports Ready itself, and needs its disk until then: sudo touch /etc/cloud/cloud-init.disabled",
-			},
-		},
-		{
-			"cloud-init turned off", func(_ *testing.T, w *world) {
-				w.units["cloud-init.service"] = live.Unit{File: "enabled"}
-				w.files["etc/cloud/cloud-init.disabled"] = file("")
-			},
-			nil,
-		},
-		{
-			"afterburn", func(_ *testing.T, w *world) {
-				w.units["afterburn-checkin.service"] = live.Unit{File: "enabled"}
-			},
-			nil,
-		},
-		{
-			"resolved masked", func(_ *testing.T, w *world) {
-				w.resolvedErr = live.ErrNotRunning
-				w.units["systemd-resolved.service"] = live.Unit{File: "masked"}
-				delete(w.files, "run/systemd/resolve/stub-resolv.conf")
-			},
-			[]string{
-				"resolved fail: systemd-resolved is masked, but /etc/resolv.conf leads to it -> unmask it, then repeat the event: sudo systemctl unmask systemd-resolved.service && sudo systemctl enable --now systemd-resolved.service && sudo nmcli device reapply eth0",
-				"resolv-conf fail: /etc/resolv.conf leads to /run/systemd/resolve/stub-resolv.conf, which is not there -> have NetworkManager write it: sudo nmcli general reload dns-rc",
-				"link-dns skipped: not looked at: resolved failed",
-				"lookup skipped: not looked at: resolved failed",
-			},
-		},
-		{
-			"resolved stopped", func(_ *testing.T, w *world) {
-				w.resolvedErr = live.ErrNotRunning
-				w.units["systemd-resolved.service"] = live.Unit{File: "enabled"}
-			},
-			[]string{
-				"resolved fail: systemd-resolved is not running, but /etc/resolv.conf leads to it -> start it, then repeat the event: sudo systemctl enable --now systemd-resolved.service && sudo nmcli device reapply eth0",
-				"link-dns skipped: not looked at: resolved failed",
-				"lookup skipped: not looked at: resolved failed",
-			},
-		},
-		{
-			"resolved absent, but used", func(_ *testing.T, w *world) {
-				w.resolvedErr = live.ErrNotRunning
-				delete(w.units, "systemd-resolved.service")
-			},
-			[]string{
-				"resolved fail: systemd-resolved is not installed, but /etc/resolv.conf leads to it -> install it, or have NetworkManager write the file: sudo rm /etc/resolv.conf && sudo nmcli general reload dns-rc",
-				"link-dns skipped: not looked at: resolved failed",
-				"lookup skipped: not looked at: resolved failed",
-			},
-		},
-		{
-			"resolved hangs", func(_ *testing.T, w *world) {
-				w.hang["resolved"] = true
-			},
-			[]string{
-				"resolved fail: resolved: no answer within 2.1s -> restart it: sudo systemctl restart systemd-resolved.service",
-				"link-dns skipped: not looked at: resolved failed",
-				"lookup skipped: not looked at: resolved failed",
-			},
-		},
-		{
-			"RHCOS: no resolved", func(_ *testing.T, w *world) {
-				w.rhcos("168.63.129.16", "10.77.0.1")
-			},
-			[]string{
-				"resolved skipped: systemd-resolved is not running, and /etc/resolv.conf does not lead to it: the nameservers are NetworkManager's",
-				"lookup skipped: not looked at: resolved was skipped",
-			},
-		},
-		{
-			"RHCOS: another nameserver in resolv.conf", func(_ *testing.T, w *world) {
-				w.rhcos("203.0.113.1")
-				w.answers[other] = resolv.Answer{EDNS: true}
-			},
-			[]string{
-				"resolved skipped: systemd-resolved is not running, and /etc/resolv.conf does not lead to it: the nameservers are NetworkManager's",
-				"link-dns warn: /etc/resolv.conf has 203.0.113.1, NetworkManager wants 168.63.129.16 10.77.0.1 -> have NetworkManager write it: sudo nmcli general reload dns-rc",
-				"lookup skipped: not looked at: resolved was skipped",
-			},
-		},
-		{
-			"RHCOS: nobody writes resolv.conf", func(_ *testing.T, w *world) {
-				w.rhcos()
-				w.nm.DNSMode, w.nm.RcManager = "none", "unmanaged"
-			},
-			[]string{
-				"resolved skipped: systemd-resolved is not running, and /etc/resolv.conf does not lead to it: the nameservers are NetworkManager's",
-				"resolv-conf fail: /etc/resolv.conf names no nameserver -> have NetworkManager write it: sudo nmcli general reload dns-rc",
-				"nm-dns warn: mode none, resolv.conf unmanaged: nobody writes /etc/resolv.conf -> remove dns= and rc-manager= from NetworkManager.conf, then have it read that: sudo nmcli general reload",
-				"link-dns fail: /etc/resolv.conf has no nameservers, NetworkManager wants 168.63.129.16 10.77.0.1 -> have NetworkManager write it: sudo nmcli general reload dns-rc",
-				"lookup skipped: not looked at: resolved was skipped",
-			},
-		},
-		{
-			"resolv.conf absent", func(_ *testing.T, w *world) {
-				delete(w.files, "etc/resolv.conf")
-			},
-			[]string{
-				"resolv-conf fail: /etc/resolv.conf cannot be read: lstat etc/resolv.conf: file does not exist -> link it to systemd-resolved: sudo ln -sf ../run/systemd/resolve/stub-resolv.conf /etc/resolv.conf",
-			},
-		},
-		{
-			"resolv.conf past resolved", func(_ *testing.T, w *world) {
-				w.files["etc/resolv.conf"] = file("nameserver 8.8.8.8\n")
-			},
-			[]string{
-				"resolv-conf warn: /etc/resolv.conf names 8.8.8.8, past systemd-resolved -> link it to systemd-resolved: sudo ln -sf ../run/systemd/resolve/stub-resolv.conf /etc/resolv.conf",
-			},
-		},
-		{
-			"the stub is off", func(_ *testing.T, w *world) {
-				w.resolved.Stub = "no"
-			},
-			[]string{
-				"resolv-conf fail: /etc/resolv.conf names the stub of systemd-resolved, which is turned off -> remove DNSStubListener=no from /etc/systemd/resolved.conf, then restart it: sudo systemctl restart systemd-resolved.service",
-			},
-		},
-		{
-			"link without nameservers", func(_ *testing.T, w *world) {
-				w.link()
-			},
-			[]string{
-				"link-dns fail: systemd-resolved has no nameservers, NetworkManager wants 168.63.129.16 10.77.0.1 -> have the hook see to it: sudo nmcli device reapply eth0",
-			},
-		},
-		{
-			"link without nameservers, no default route", func(_ *testing.T, w *world) {
-				w.link()
-				w.files["proc/net/route"] = file("")
-			},
-			[]string{
-				"link-dns warn: systemd-resolved has no nameservers for eth0, which has no default route -> nothing is to be done if another interface has them: resolvectl dns",
-			},
-		},
-		{
-			"nobody wants nameservers", func(_ *testing.T, w *world) {
-				w.link()
-				w.wish()
-			},
-			[]string{
-				"link-dns fail: systemd-resolved has no nameservers, and NetworkManager wants none for eth0; the lease has 168.63.129.16 10.77.0.1, NetworkManager was told otherwise -> take the lease's, or set some: sudo nmcli connection modify 'Wired connection 1' ipv4.ignore-auto-dns no ipv4.dns 168.63.129.16 && sudo nmcli connection up 'Wired connection 1'",
-			},
-		},
-		{
-			"NetworkManager wants none, somebody else does", func(_ *testing.T, w *world) {
-				w.wish()
-			},
-			nil,
-		},
-		{
-			"wrong nameservers by hand", func(_ *testing.T, w *world) {
-				w.link(other)
-				w.answers[other] = resolv.Answer{}
-			},
-			[]string{
-				"link-dns fail: somebody gave eth0 203.0.113.1, NetworkManager wants 168.63.129.16 10.77.0.1 -> take them back, unless they are meant: sudo resolvectl revert eth0 && sudo nmcli device reapply eth0",
-			},
-		},
-		{
-			"only global nameservers", func(_ *testing.T, w *world) {
-				w.link()
-				w.resolved.State.Global = []resolv.Server{{Addr: second}}
-			},
-			[]string{
-				"link-dns warn: only the global nameservers 10.77.0.1, NetworkManager wants 168.63.129.16 10.77.0.1 -> they are DNS= in resolved.conf, or a resolv.conf of the administrator's: resolvectl status",
-			},
-		},
-		{
-			"the profile's nameservers", func(_ *testing.T, w *world) {
-				w.wish("10.77.0.1")
-				w.link(second)
-			},
-			nil,
-		},
-		{
-			"one nameserver silent", func(_ *testing.T, w *world) {
-				delete(w.answers, second)
-			},
-			[]string{
-				"nameservers warn: 168.63.129.16: NOERROR in 1.2ms; 10.77.0.1: no answer -> see to those that do not answer well, or take them out of the virtual network's DNS servers",
-			},
-		},
-		{
-			"all nameservers silent", func(_ *testing.T, w *world) {
-				w.answers = nil
-				w.lookUpErr = errors.New("All attempts to contact name servers or networks failed (org.freedesktop.DBus.Error.Timeout)")
-			},
-			[]string{
-				"nameservers fail: 168.63.129.16: no answer; 10.77.0.1: no answer -> see that they run, where they are your own, and that nothing keeps UDP and TCP port 53 from being reached: sudo nft list ruleset",
-				"lookup fail: lab.internal.cloudapp.net: All attempts to contact name servers or networks failed (org.freedesktop.DBus.Error.Timeout) -> see to the nameservers before this, then ask again: resolvectl query lab.internal.cloudapp.net",
-			},
-		},
-		{
-			"nameservers hang", func(_ *testing.T, w *world) {
-				w.hang["nameservers"], w.hang["lookup"] = true, true
-			},
-			[]string{
-				"nameservers fail: 168.63.129.16: no answer; 10.77.0.1: no answer -> see that they run, where they are your own, and that nothing keeps UDP and TCP port 53 from being reached: sudo nft list ruleset",
-				"lookup fail: lab.internal.cloudapp.net: lookup: no answer within 2.1s -> see to the nameservers before this, then ask again: resolvectl query lab.internal.cloudapp.net",
-			},
-		},
-		{
-			"nameservers refuse", func(_ *testing.T, w *world) {
-				w.answers = map[netip.Addr]resolv.Answer{constant: {Rcode: 5, EDNS: true}, second: {Rcode: 99, Truncated: true}}
-				w.lookUpErr = errors.New("could not")
-			},
-			[]string{
-				"nameservers fail: 168.63.129.16: REFUSED in 0s; 10.77.0.1: rcode 99 in 0s, cut over UDP, whole over TCP, no EDNS -> have them answer this machine (recursion allowed, forwarders in reach), or set others in the virtual network",
-				"lookup fail: lab.internal.cloudapp.net: could not -> see to the nameservers before this, then ask again: resolvectl query lab.internal.cloudapp.net",
-			},
-		},
-		{
-			"no such name", func(_ *testing.T, w *world) {
-				w.found = live.Answer{Error: "org.freedesktop.resolve1.DnsError.NXDOMAIN"}
-			},
-			nil,
-		},
-		{
-			"no such name, asked for by the operator", func(_ *testing.T, w *world) {
-				w.name = "db.example"
-				w.found = live.Answer{Error: "org.freedesktop.resolve1.DnsError.NXDOMAIN"}
-			},
-			[]string{
-				"lookup warn: db.example: a nameserver answers that it has no address (org.freedesktop.resolve1.DnsError.NXDOMAIN) -> see if the right nameservers are asked: resolvectl query db.example",
-			},
-		},
-		{
-			"everything hangs", func(_ *testing.T, w *world) {
-				for _, what := range []string{"networkmanager", "resolved", "systemd", "tcp", "goalstate", "nameservers", "lookup"} {
-					w.hang[what] = true
-				}
-			},
-			[]string{
-				"networkmanager fail: networkmanager: no answer within 2.1s -> restart it; if that does not help, restart the machine: sudo systemctl restart NetworkManager.service",
-				"dispatcher fail: NetworkManager-dispatcher.service is not installed -> install NetworkManager with its dispatcher",
-				"timer warn: nm-azure-checkin.timer and nm-azure-checkin.service are not installed -> install the package again: without them the hook's 5 s are all that a boot has",
-				"device skipped: not looked at: networkmanager failed",
-				"lease skipped: not looked at: device was skipped",
-				"option-245 skipped: not looked at: lease was skipped",
-				"tcp-80 fail: 168.63.129.16 port 80: no answer within 2s -> look for a rule that keeps TCP port 80 of that address from being reached, also in a network appliance on the way: sudo nft list ruleset",
-				"goal-state skipped: not looked at: tcp-80 failed",
-				"resolved fail: resolved: no answer within 2.1s -> restart it: sudo systemctl restart systemd-resolved.service",
-				"nm-dns skipped: not looked at: networkmanager failed",
-				"link-dns skipped: not looked at: networkmanager failed",
-				"nameservers skipped: there are none to ask",
-				"lookup skipped: not looked at: resolved failed",
-			},
-		},
+type change = func(*machine.Snapshot)
+
+// cases break a healthy machine in one way each; want has every step that is
+// then neither ok nor skipped for an earlier one, as "STEP VERDICT CODE". The
+// texts stand in testdata/texts.golden.
+var cases = []struct {
+	name   string
+	change change
+	want   string
+}{
+	{"all is well", func(*machine.Snapshot) {}, ""},
+	{"all is well as another user", func(s *machine.Snapshot) { s.User = 1000 }, ""},
+	{"platform unknown", func(s *machine.Snapshot) {
+		s.Platform = machine.Platform{Err: errors.New("azure: open /proc/cmdline: permission denied")}
+	}, "platform fail platform-unknown"},
+
+	{"NetworkManager stopped", func(s *machine.Snapshot) { s.NM = machine.Seen[nm.Snapshot]{Err: nm.ErrNotRunning} }, "networkmanager fail networkmanager-stopped"},
+	{"NetworkManager hangs", func(s *machine.Snapshot) { s.NM = machine.Seen[nm.Snapshot]{Err: machine.NoAnswer(2 * time.Second)} }, "networkmanager fail networkmanager-no-answer"},
+	{"NetworkManager silent on renewals", func(s *machine.Snapshot) { s.NM.V.Version = "1.42.4-1.el9" }, "networkmanager warn networkmanager-silent-renewals"},
+	{"dispatcher disabled", unit(machine.UnitDispatcher, machine.Unit{File: "disabled"}), "dispatcher fail dispatcher-disabled"},
+	{"dispatcher disabled, no event reapply", func(s *machine.Snapshot) {
+		s.NM.V.Version = "1.34.0"
+		s.Units.Status[machine.UnitDispatcher] = machine.Unit{File: "disabled"}
+	}, "dispatcher fail dispatcher-disabled"},
+	{"dispatcher masked", unit(machine.UnitDispatcher, machine.Unit{File: "masked"}), "dispatcher fail dispatcher-masked"},
+	{"dispatcher missing", unit(machine.UnitDispatcher, machine.Unit{}), "dispatcher fail dispatcher-missing"},
+	{"no systemd", func(s *machine.Snapshot) { s.Units.Systemd, s.Conf.DispatcherBus = false, true }, "timer skipped no-systemd"},
+	{"no systemd, no dispatcher", func(s *machine.Snapshot) { s.Units.Systemd = false }, "dispatcher fail dispatcher-missing; timer skipped no-systemd"},
+
+	{"hook missing", hook(func(h *machine.Hook) { h.File, h.Err = h.Name, fs.ErrNotExist }), "hook fail hook-missing"},
+	{"hook dangling", hook(func(h *machine.Hook) { h.Err = fs.ErrNotExist }), "hook fail hook-dangling"},
+	{"hook not executable", hook(func(h *machine.Hook) { h.Mode = 0o644 }), "hook fail hook-not-executable"},
+	{"hook writable by others", hook(func(h *machine.Hook) { h.Mode = 0o775 }), "hook fail hook-writable"},
+	{"hook set-UID", hook(func(h *machine.Hook) { h.Mode = 0o755 | fs.ModeSetuid }), "hook fail hook-writable"},
+	{"hook of a user's", hook(func(h *machine.Hook) { h.Owner = 1000 }), "hook fail hook-owner"},
+	{"hook empty", hook(func(h *machine.Hook) { h.Empty = true }), "hook fail hook-masked"},
+	{"hook a directory", hook(func(h *machine.Hook) { h.Mode = fs.ModeDir | 0o755 }), "hook fail hook-no-file"},
+	{"hook masked by a link", hook(func(h *machine.Hook) { h.Name, h.File, h.Mode = machine.AdminHook, "dev/null", fs.ModeCharDevice }), "hook fail hook-masked"},
+	// D8: an override with "exit 0".
+	{"hook replaced", hook(func(h *machine.Hook) { h.Name, h.File, h.Calls = machine.AdminHook, machine.AdminHook, false }), "hook fail hook-replaced"},
+	{"hook replaced in the package's place", hook(func(h *machine.Hook) { h.Calls = false }), "hook fail hook-replaced"},
+	{"hook copied to /etc", hook(func(h *machine.Hook) { h.Name, h.File = machine.AdminHook, machine.AdminHook }), "hook warn hook-waits"},
+	{"hook no link", hook(func(h *machine.Hook) { h.File = h.Name }), "hook warn hook-waits"},
+	{"program missing", hook(func(h *machine.Hook) { h.Program = false }), "hook fail hook-program-missing"},
+	{"bare program as hook", hook(func(h *machine.Hook) {
+		h.File, h.Program = "usr/lib/NetworkManager/dispatcher.d/no-wait.d/nm-azure-dispatch", false
+	}), ""},
+	{"SELinux, all labels right", selinux(label, label), ""},
+	{"SELinux, another label", selinux(label, "unconfined_u:object_r:user_home_t:s0"), "hook fail hook-label"},
+	// D16: no policy has a transition for the older type any more.
+	{"SELinux, the older label", selinux(label, "system_u:object_r:NetworkManager_initrc_exec_t:s0"), "hook fail hook-label"},
+	{"SELinux, label of the link", selinux("unconfined_u:object_r:user_home_t:s0", label), "hook fail hook-link-label"},
+	{"SELinux, a link past the gate", func(s *machine.Snapshot) {
+		selinux(label, "system_u:object_r:bin_t:s0")(s)
+		s.Hook.Name, s.Hook.File = machine.AdminHook, machine.Program
+	}, "hook fail hook-past-gate"},
+	{"SELinux permissive", func(s *machine.Snapshot) {
+		selinux("", "")(s)
+		s.Hook.Enforce = "0"
+	}, "hook warn hook-link-label"},
+
+	{"timer masked", unit(machine.UnitTimer, machine.Unit{File: "masked"}), "timer warn unit-masked"},
+	{"service masked", unit(machine.UnitCheckIn, machine.Unit{File: "masked-runtime"}), "timer warn unit-masked"},
+	{"timer stopped", unit(machine.UnitTimer, machine.Unit{File: "static", Active: "inactive"}), "timer warn timer-stopped"},
+	{"timer missing", unit(machine.UnitTimer, machine.Unit{}), "timer warn unit-missing"},
+	{"service missing", unit(machine.UnitCheckIn, machine.Unit{}), "timer warn unit-missing"},
+	{"service failed", unit(machine.UnitCheckIn, machine.Unit{File: "static", Active: "failed", Sub: "failed", Result: "exit-code", Exit: 1}), "timer warn unit-failed"},
+	{"service running", unit(machine.UnitCheckIn, machine.Unit{File: "static", Active: "activating", Sub: "start"}), ""},
+	// D19
+	{"service cannot start", func(s *machine.Snapshot) {
+		nothing(s)
+		s.Units.Status[machine.UnitCheckIn] = machine.Unit{File: "static", Active: "activating", Sub: "auto-restart", Result: "exit-code", Exit: 226}
+	}, "timer fail unit-cannot-start; record fail no-check-in"},
+
+	{"no interface", func(s *machine.Snapshot) { s.Interface = "" }, "device warn no-interface"},
+	{"unknown interface", iface("eth7"), "device warn device-unknown"},
+	{"unmanaged", func(s *machine.Snapshot) { device(s).Managed, device(s).State, device(s).Lease = false, 10, nil }, "device warn device-unmanaged"},
+	// D10
+	{"unmanaged by configuration", func(s *machine.Snapshot) {
+		unreached(machine.NoAnswer(time.Second))(s)
+		device(s).Managed, device(s).State, device(s).Lease, device(s).Profile = false, 10, nil, nm.Profile{}
+		s.Conf.Unmanaged = "etc/NetworkManager/conf.d/10-mine.conf"
+	}, "device fail device-unmanaged; tcp-80 fail tcp-no-answer; record warn trying"},
+	{"disconnected, no profile", func(s *machine.Snapshot) {
+		nothing(s)
+		*device(s) = nm.DeviceInfo{Interface: "eth0", Managed: true, State: 30, Reason: 39}
+	}, "device fail device-disconnected; record fail no-check-in"},
+	{"disconnected, unknown reason", func(s *machine.Snapshot) {
+		nothing(s)
+		*device(s) = nm.DeviceInfo{Interface: "eth0", Managed: true, State: 30, Reason: 99}
+	}, "device fail device-disconnected; record fail no-check-in"},
+	{"no carrier", func(s *machine.Snapshot) { device(s).State = 20 }, "device warn device-no-carrier"},
+	{"external", func(s *machine.Snapshot) { device(s).External, device(s).Lease = true, nil }, "device warn device-external; lease skipped device-external"},
+	{"waiting for DHCP", func(s *machine.Snapshot) {
+		nothing(s)
+		device(s).State, device(s).Lease = 70, nil
+	}, "lease fail no-lease; record fail no-check-in"},
+	{"DHCP failed", func(s *machine.Snapshot) {
+		nothing(s)
+		*device(s) = nm.DeviceInfo{Interface: "eth0", Managed: true, State: 30, Reason: 5}
+	}, "lease fail no-lease; record fail no-check-in"},
+	{"static profile", func(s *machine.Snapshot) { device(s).Profile.Method, device(s).Lease = "manual", nil }, "lease warn dhcp-off; option-245 skipped no-lease"},
+	// D11: the cause, not the consequence.
+	{"static profile, wrong address", func(s *machine.Snapshot) {
+		unreached(syscall.EHOSTUNREACH)(s)
+		device(s).Profile.Method, device(s).Lease = "manual", nil
+	}, "lease fail dhcp-off; tcp-80 fail tcp-no-answer; record warn trying"},
+	{"ipv4.method=disabled", func(s *machine.Snapshot) {
+		unreached(syscall.ENETUNREACH)(s)
+		device(s).Profile.Method, device(s).Lease = "disabled", nil
+		s.Probes.Route.Err = syscall.ENETUNREACH
+	}, "lease fail dhcp-off; route fail route-missing; record warn trying"},
+	{"lease without nameservers", func(s *machine.Snapshot) { device(s).Lease.Nameservers = nil }, "lease warn lease-no-nameservers"},
+	{"lease of a secondary NIC", func(s *machine.Snapshot) { device(s).Lease.Routers, device(s).Lease.Routes = nil, nil }, "lease warn lease-secondary"},
+	{"no option 245", func(s *machine.Snapshot) { device(s).Lease.WireServer, device(s).Option245 = netip.Addr{}, "" }, "option-245 warn option-245-unusable"},
+	{"option 245 is loopback", func(s *machine.Snapshot) { device(s).Lease.WireServer = netip.MustParseAddr("127.0.0.1") }, "option-245 warn option-245-unusable"},
+	{"option 245 is another", func(s *machine.Snapshot) { device(s).Lease.WireServer, device(s).Option245 = second, "0a:4d:00:01" }, "option-245 warn option-245-other"},
+	// D9
+	{"option 245 does not answer, the default address does", func(s *machine.Snapshot) {
+		unreached(syscall.ECONNREFUSED)(s)
+		device(s).Lease.WireServer, device(s).Option245 = other, "cb:00:71:01"
+		s.Probes.Default = nil
+	}, "option-245 warn option-245-other; tcp-80 warn tcp-other-address; goal-state warn goal-state-other-address; record warn trying"},
+	{"option 245 hangs on a goal state, the default address answers", func(s *machine.Snapshot) {
+		device(s).Lease.WireServer, device(s).Option245 = other, "cb:00:71:01"
+		s.Probes.GoalState.Err = machine.NoAnswer(time.Second)
+	}, "option-245 warn option-245-other; goal-state warn goal-state-other-address"},
+
+	{"no route", noRoute(syscall.ENETUNREACH), "route fail route-missing; record warn trying"},
+	{"prohibited by a rule", func(s *machine.Snapshot) {
+		noRoute(syscall.EACCES)(s)
+		s.Probes.Route.V.Rules = []string{"100: from all to 168.63.129.16 prohibit"}
+	}, "route fail route-rule; record warn trying"},
+	{"blackhole", noRoute(syscall.EINVAL), "route fail route-rejects; record warn trying"},
+	{"never-default", func(s *machine.Snapshot) {
+		noRoute(syscall.ENETUNREACH)(s)
+		device(s).Profile.NeverDefault = true
+	}, "route fail route-profile; record warn trying"},
+	{"routes in another table", func(s *machine.Snapshot) {
+		noRoute(syscall.ENETUNREACH)(s)
+		device(s).Profile.RouteTable = 100
+	}, "route fail route-profile; record warn trying"},
+	{"by a rule to another table", func(s *machine.Snapshot) {
+		unreached(machine.NoAnswer(time.Second))(s)
+		s.Probes.Route.V.Table, s.Probes.Route.V.Rules = 100, []string{"100: from all lookup 100"}
+	}, "route fail route-rule; record warn trying"},
+	{"by a dead gateway", func(s *machine.Snapshot) {
+		unreached(machine.NoAnswer(time.Second))(s)
+		s.Probes.Route.V.Gateway = other
+	}, "route fail route-gateway; record warn trying"},
+	{"frozen ARP entry", func(s *machine.Snapshot) {
+		unreached(machine.NoAnswer(time.Second))(s)
+		s.Kernel.Neighbours = []machine.Neighbour{{Addr: second, Interface: "eth0", Permanent: true, Complete: true}}
+	}, "route fail route-neighbour; record warn trying"},
+	{"silent gateway", func(s *machine.Snapshot) {
+		unreached(machine.NoAnswer(time.Second))(s)
+		s.Kernel.Neighbours = []machine.Neighbour{{Addr: second, Interface: "eth0"}}
+	}, "route fail route-neighbour-silent; record warn trying"},
+	// D7
+	{"twin VF with a lease of its own", func(s *machine.Snapshot) {
+		vf := *device(s)
+		vf.Interface, vf.Lease = "enP1", azureLease()
+		s.NM.V.Devices = append(s.NM.V.Devices, vf)
+		s.Probes.Route.V.Interface = "enP1"
+	}, ""},
+	{"second NIC with the lower metric, Ready", func(s *machine.Snapshot) {
+		secondNIC(s)
+		s.Probes.Route.V.Interface = "eth1"
+	}, ""},
+	{"second NIC with the lower metric", func(s *machine.Snapshot) {
+		secondNIC(s)
+		unreached(machine.NoAnswer(time.Second))(s)
+		s.Probes.Route.V.Interface = "eth1"
+	}, "route fail route-wrong-nic; record warn trying"},
+	{"second NIC, the first ignores its routes", func(s *machine.Snapshot) {
+		secondNIC(s)
+		unreached(machine.NoAnswer(time.Second))(s)
+		s.Probes.Route.V.Interface = "eth1"
+		device(s).Profile.IgnoreAutoRoutes = true
+	}, "route fail route-wrong-nic; record warn trying"},
+	{"secondary address", func(s *machine.Snapshot) {
+		unreached(machine.NoAnswer(time.Second))(s)
+		s.Probes.Route.V.Source = other
+	}, "route warn route-source; tcp-80 fail tcp-no-answer; record warn trying"},
+	{"no answer", unreached(machine.NoAnswer(2 * time.Second)), "tcp-80 fail tcp-no-answer; record warn trying"},
+	{"no answer, Ready", func(s *machine.Snapshot) { s.Probes.TCP = machine.NoAnswer(2 * time.Second) }, "tcp-80 warn tcp-no-answer"},
+	{"no answer for a user", func(s *machine.Snapshot) {
+		unreached(machine.NoAnswer(2 * time.Second))(s)
+		s.User = 1000
+	}, "tcp-80 fail tcp-no-answer; record warn trying"},
+	{"refused", unreached(syscall.ECONNREFUSED), "tcp-80 fail tcp-refused; record warn trying"},
+	{"not permitted", unreached(syscall.EPERM), "tcp-80 fail tcp-blocked; record warn trying"},
+
+	{"goal state forbidden for a user", func(s *machine.Snapshot) {
+		goalState(&wire.StatusError{Code: 403, URL: goalStateURL})(s)
+		s.User = 1000
+	}, "goal-state fail goal-state-forbidden; record warn trying"},
+	{"goal state forbidden", goalState(&wire.StatusError{Code: 403, URL: goalStateURL}), "goal-state fail goal-state-forbidden; record warn trying"},
+	{"goal state forbidden by a proxy", goalState(&wire.StatusError{Code: 403, URL: goalStateURL, Body: "<html><body>Denied"}), "goal-state fail goal-state-proxy; record warn trying"},
+	{"goal state 410", goalState(&wire.StatusError{Code: 410, URL: goalStateURL, Body: "Gone"}), "goal-state fail goal-state-busy; record warn trying"},
+	{"goal state hangs", func(s *machine.Snapshot) {
+		goalState(machine.NoAnswer(2 * time.Second))(s)
+		s.Probes.Small = machine.NoAnswer(2 * time.Second)
+	}, "goal-state fail goal-state-no-answer; record warn trying"},
+	{"MTU blackhole", goalState(machine.NoAnswer(2 * time.Second)), "goal-state fail goal-state-mtu; record warn trying"},
+	{"goal state of a proxy", goalState(errors.New(`wire: goal state: root element is "html", want "GoalState"`)), "goal-state fail goal-state-foreign; record warn trying"},
+
+	{"no boot ID", func(s *machine.Snapshot) {
+		s.Records.BootErr, s.Records.CheckIn.Err = fs.ErrPermission, fs.ErrNotExist
+	}, "record warn boot-id-unknown"},
+	{"no record", nothing, "record fail no-check-in"},
+	{"no record, service masked", func(s *machine.Snapshot) {
+		nothing(s)
+		unit(machine.UnitCheckIn, machine.Unit{File: "masked"})(s)
+	}, "timer warn unit-masked; record fail no-check-in"},
+	{"no record yet", func(s *machine.Snapshot) {
+		nothing(s)
+		s.Records.Holder = "process 4711"
+	}, "record warn checking-in"},
+	{"record unreadable", func(s *machine.Snapshot) {
+		s.Records.CheckIn = machine.Seen[boot.CheckIn]{Err: errors.New("boot: /run/nm-azure-dispatch/check-in.json is a directory, want a regular file: remove it")}
+	}, "record warn record-unreadable"},
+	{"nobody tries", func(s *machine.Snapshot) {
+		creating(s)
+		s.Records.Holder = ""
+	}, "record fail nobody-tries"},
+	{"retrying", creating, "record warn trying"},
+	{"failure reported", func(s *machine.Snapshot) { s.Records.CheckIn.V.State = boot.Failed }, "record fail failure-reported"},
+	// D1
+	{"report forbidden", refused("wire: http://168.63.129.16/machine/?comp=health: 403 Forbidden: \"\""), "record fail report-forbidden"},
+	{"short report gone", refused("wire: http://168.63.129.16/provisioning/health: 410 Gone: \"\""), "record fail report-refused"},
+	{"report not answered", refused("wire: POST http://168.63.129.16/machine/?comp=health: no answer in 60s"), "record fail report-failed"},
+
+	{"waagent", unit("waagent.service", machine.Unit{File: "enabled"}), "agents warn other-agent"},
+	{"cloud-init and azure-init", func(s *machine.Snapshot) {
+		for _, name := range []string{"cloud-init.service", "cloud-init-network.service", "azure-init.service"} {
+			s.Units.Status[name] = machine.Unit{Active: "active"}
+		}
+	}, "agents warn other-agent"},
+	{"cloud-init turned off", func(s *machine.Snapshot) {
+		s.Units.Status["cloud-init.service"] = machine.Unit{File: "enabled"}
+		s.Conf.CloudInitOff = true
+	}, ""},
+	{"afterburn", unit("afterburn-checkin.service", machine.Unit{File: "enabled"}), ""},
+
+	{"resolved masked", stopped(machine.Unit{File: "masked"}), "resolved fail resolved-masked"},
+	{"resolved stopped", stopped(machine.Unit{File: "enabled"}), "resolved fail resolved-stopped"},
+	{"resolved missing", stopped(machine.Unit{}), "resolved fail resolved-missing"},
+	{"resolved hangs", func(s *machine.Snapshot) {
+		s.Resolved = machine.Seen[resolv.Snapshot]{Err: machine.NoAnswer(2 * time.Second)}
+		s.Probes.File[0].Err, s.Probes.LookUp.Err = machine.NoAnswer(2*time.Second), machine.NoAnswer(2*time.Second)
+	}, "resolved fail resolved-no-answer"},
+	{"no resolved", func(s *machine.Snapshot) { noResolved(s, constant, second) }, "resolved skipped no-resolved"},
+	{"no resolved, another nameserver", func(s *machine.Snapshot) { noResolved(s, other) }, "resolved skipped no-resolved; link-dns warn resolv-conf-other"},
+	{"no resolved, nobody writes resolv.conf", func(s *machine.Snapshot) {
+		noResolved(s)
+		s.NM.V.DNSMode, s.NM.V.RcManager = "none", "unmanaged"
+	}, "resolved skipped no-resolved; resolv-conf fail resolv-conf-empty; nm-dns warn nobody-writes-resolv-conf; link-dns fail resolv-conf-other; lookup fail lookup-failed"},
+	{"resolv.conf missing", func(s *machine.Snapshot) {
+		s.Conf.ResolvConf, s.Probes.File = machine.ResolvConf{File: "etc/resolv.conf", Err: fs.ErrNotExist}, nil
+	}, "resolv-conf fail resolv-conf-unreadable; lookup fail lookup-failed"},
+	{"resolv.conf leads nowhere", func(s *machine.Snapshot) {
+		s.Conf.ResolvConf, s.Probes.File = machine.ResolvConf{File: "run/NetworkManager/resolv.conf", Err: fs.ErrNotExist}, nil
+	}, "resolv-conf fail resolv-conf-dangling; lookup fail lookup-failed"},
+	{"resolv.conf missing, nss-resolve", func(s *machine.Snapshot) {
+		s.Conf.Hosts = []string{"resolve", "dns"}
+		s.Conf.ResolvConf, s.Probes.File = machine.ResolvConf{File: "etc/resolv.conf", Err: fs.ErrNotExist}, nil
+	}, "resolv-conf warn resolv-conf-unreadable"},
+	{"resolv.conf bypasses resolved", static(other), "resolv-conf warn resolv-conf-bypass"},
+	// D5
+	{"static resolv.conf that hangs", func(s *machine.Snapshot) {
+		static(other)(s)
+		s.Probes.File[0].Err = machine.NoAnswer(2 * time.Second)
+	}, "resolv-conf warn resolv-conf-bypass; lookup fail lookup-failed"},
+	{"static resolv.conf, the first server hangs", func(s *machine.Snapshot) {
+		static(other, second)(s)
+		s.Probes.File[0].Err = machine.NoAnswer(2 * time.Second)
+	}, "resolv-conf warn resolv-conf-bypass; lookup warn lookup-slow"},
+	{"the stub is off", func(s *machine.Snapshot) {
+		s.Resolved.V.Stub = "no"
+		s.Probes.File[0].Err = syscall.ECONNREFUSED
+	}, "resolv-conf fail resolv-conf-stub-off; lookup fail lookup-stub"},
+	{"the stub is blocked", func(s *machine.Snapshot) { s.Probes.File[0].Err = machine.NoAnswer(2 * time.Second) }, "lookup fail lookup-stub"},
+	{"hosts: files", func(s *machine.Snapshot) { s.Conf.Hosts = nil }, "lookup fail lookup-no-service"},
+
+	{"link without nameservers", lost, "link-dns fail nameservers-missing; lookup fail lookup-failed"},
+	{"link without nameservers, no default route", func(s *machine.Snapshot) {
+		s.Resolved.V.Links = nil
+		s.Kernel.DefaultRoutes = nil
+	}, "link-dns warn not-default-route"},
+	// D2
+	{"ignore-auto-dns", func(s *machine.Snapshot) {
+		lost(s)
+		s.NM.V.Configuration, device(s).Profile.IgnoreAutoDNS = nil, true
+		device(s).Lease.Nameservers = []netip.Addr{second}
+	}, "link-dns fail no-dns-config; lookup fail lookup-failed"},
+	// D3
+	{"ipv4.dns beside the lease's", func(s *machine.Snapshot) {
+		lost(s)
+		s.NM.V.Configuration, device(s).Profile.DNS = wants("203.0.113.1", "168.63.129.16", "10.77.0.1"), true
+	}, "link-dns fail dns-differs-from-lease; lookup fail lookup-failed"},
+	{"global-dns", func(s *machine.Snapshot) {
+		lost(s)
+		s.NM.V.GlobalDNS, s.NM.V.Configuration = true, []map[string]any{{"nameservers": []string{"203.0.113.1"}}}
+		s.Conf.Global = "etc/NetworkManager/conf.d/dns.conf"
+	}, "link-dns fail global-dns; lookup fail lookup-failed"},
+	{"global-dns over D-Bus", func(s *machine.Snapshot) {
+		lost(s)
+		s.NM.V.GlobalDNS = true
+	}, "link-dns fail global-dns; lookup fail lookup-failed"},
+	// D4
+	{"the VM is one of the lease's nameservers", func(s *machine.Snapshot) {
+		device(s).Lease.Nameservers = []netip.Addr{own, second}
+		s.NM.V.Configuration = wants("10.77.0.50", "10.77.0.1")
+		s.Resolved.V.Links[2] = has(second)
+		s.Records.Links["eth0"] = machine.Seen[boot.Link]{V: boot.Link{State: boot.Pushed, Nameservers: []netip.Addr{second}}}
+	}, ""},
+	{"the profile's own nameservers", func(s *machine.Snapshot) {
+		s.NM.V.Configuration = wants("10.77.0.1")
+		s.Resolved.V.Links[2] = has(second)
+	}, ""},
+	{"nothing wanted, something else configured them", func(s *machine.Snapshot) { s.NM.V.Configuration = nil }, ""},
+	{"neither lease nor profile has nameservers", func(s *machine.Snapshot) {
+		lost(s)
+		s.NM.V.Configuration, device(s).Lease.Nameservers = nil, nil
+	}, "lease warn lease-no-nameservers; link-dns fail no-nameservers-in-lease; lookup fail lookup-failed"},
+	{"other nameservers that do not answer", func(s *machine.Snapshot) {
+		silent(s)
+		s.Resolved.V.Links[2] = has(other)
+		s.Probes.Servers = []machine.Reply{{Answer: resolv.Answer{Server: other}, Err: resolv.ErrNoAnswer}}
+	}, "link-dns fail other-servers; nameservers fail nameservers-silent; lookup fail lookup-failed"},
+	{"other nameservers that answer", func(s *machine.Snapshot) { s.Resolved.V.Links[2] = has(other) }, "link-dns warn other-servers"},
+	{"only global nameservers", func(s *machine.Snapshot) {
+		s.Resolved.V.Links = nil
+		s.Resolved.V.Global = []resolv.Server{{Addr: second}}
+	}, "link-dns warn global-servers"},
+
+	{"one nameserver silent", func(s *machine.Snapshot) { s.Probes.Servers[1].Err = resolv.ErrNoAnswer }, "nameservers warn nameserver-fails"},
+	{"all nameservers silent", silent, "nameservers fail nameservers-silent; lookup fail lookup-failed"},
+	{"nameservers refuse", func(s *machine.Snapshot) {
+		s.Probes.Servers[0].Rcode, s.Probes.Servers[1].Rcode, s.Probes.Servers[1].Truncated, s.Probes.Servers[1].EDNS = 5, 99, true, false
+		s.Probes.File[0].Rcode, s.Probes.LookUp.Err = 2, errors.New("could not")
+	}, "nameservers fail nameservers-refuse; lookup fail lookup-failed"},
+	{"no such name", func(s *machine.Snapshot) { s.Probes.File[0].Rcode = 3 }, ""},
+	{"no such name, asked for by the operator", func(s *machine.Snapshot) {
+		s.Probes.File[0].Rcode, s.Probes.Asked, s.Probes.Name = 3, true, "db.example"
+	}, "lookup warn lookup-no-address"},
+	{"no such name by nss-resolve, asked for by the operator", func(s *machine.Snapshot) {
+		s.Conf.Hosts = []string{"resolve", "dns"}
+		s.Probes.LookUp.V, s.Probes.Asked, s.Probes.Name = resolv.Found{Error: "org.freedesktop.resolve1.DnsError.NXDOMAIN"}, true, "db.example"
+	}, "lookup warn lookup-no-address"},
+	// D13
+	{"DNSSEC", mode("yes", "no"), "lookup fail lookup-dnssec"},
+	{"DNSOverTLS", mode("no", "yes"), "lookup fail lookup-dns-over-tls"},
+	{"resolved fails for another reason", mode("no", "no"), "lookup fail lookup-failed"},
+	// D14
+	{"another link takes all names", func(s *machine.Snapshot) {
+		s.Kernel.Links = append(s.Kernel.Links, machine.Link{Name: "wg0", Index: 3})
+		vpn := has(other)
+		vpn.Domains = []resolv.Domain{{Name: ".", RouteOnly: true}}
+		s.Resolved.V.Links[3] = vpn
+		s.Probes.Public.Err = errors.New("timeout")
+	}, "lookup fail lookup-other-link"},
+
+	// D17
+	{"networkd", byNetworkd, ""},
+	{"networkd before 256", func(s *machine.Snapshot) {
+		byNetworkd(s)
+		s.Networkd.V[0].Lease.WireServer, s.Networkd.V[0].Lease.WireServerErr = netip.Addr{}, networkd.ErrOption245Unknown
+	}, ""},
+	{"networkd stopped", func(s *machine.Snapshot) {
+		byNetworkd(s)
+		nothing(s)
+		s.Networkd = machine.Seen[[]networkd.Link]{Err: networkd.ErrNotRunning}
+		s.Units.Status[machine.UnitNetworkd] = machine.Unit{File: "enabled"}
+	}, "device fail networkd-stopped; record fail no-check-in"},
+	{"networkd without wants-link", func(s *machine.Snapshot) {
+		byNetworkd(s)
+		s.Conf.NetworkdWants = nil
+	}, "timer warn wants-link-missing"},
+	{"networkd without lease", func(s *machine.Snapshot) {
+		byNetworkd(s)
+		nothing(s)
+		s.Networkd.V[0].Lease = nil
+	}, "lease fail no-lease; record fail no-check-in"},
+	{"networkd static", func(s *machine.Snapshot) {
+		byNetworkd(s)
+		s.Networkd.V[0].Lease, s.Networkd.V[0].DHCP = nil, false
+	}, "lease warn dhcp-off; option-245 skipped no-lease"},
+	{"networkd lost the nameservers", func(s *machine.Snapshot) {
+		byNetworkd(s)
+		lost(s)
+		s.Networkd.V[0].Nameservers = nil
+	}, "link-dns fail networkd-no-nameservers; lookup fail lookup-failed"},
+	{"resolved lost networkd's nameservers", func(s *machine.Snapshot) {
+		byNetworkd(s)
+		lost(s)
+	}, "link-dns fail resolved-no-nameservers; lookup fail lookup-failed"},
+	{"networkd has no route", func(s *machine.Snapshot) {
+		byNetworkd(s)
+		noRoute(syscall.ENETUNREACH)(s)
+	}, "route fail route-missing; record warn trying"},
+	{"networkd unmanaged", func(s *machine.Snapshot) {
+		byNetworkd(s)
+		nothing(s)
+		s.Networkd.V[0] = networkd.Link{Name: "eth0", Index: 2, OperState: "degraded", AdminState: "unmanaged"}
+	}, "device fail device-unmanaged; record fail no-check-in"},
+	{"networkd no carrier", func(s *machine.Snapshot) {
+		byNetworkd(s)
+		nothing(s)
+		s.Networkd.V[0].OperState, s.Networkd.V[0].Lease = "no-carrier", nil
+	}, "device fail device-no-carrier; record fail no-check-in"},
+}
+
+const goalStateURL = "http://168.63.129.16/machine/?comp=goalstate"
+
+func unit(name string, u machine.Unit) change {
+	return func(s *machine.Snapshot) { s.Units.Status[name] = u }
+}
+
+func hook(f func(*machine.Hook)) change { return func(s *machine.Snapshot) { f(&s.Hook) } }
+
+func iface(name string) change { return func(s *machine.Snapshot) { s.Interface = name } }
+
+func selinux(entry, target string) change {
+	return hook(func(h *machine.Hook) { h.Enforce, h.EntryLabel, h.TargetLabel = "1", entry, target })
+}
+
+func nothing(s *machine.Snapshot) {
+	s.Records.CheckIn = machine.Seen[boot.CheckIn]{Err: fs.ErrNotExist}
+}
+
+func noRoute(err error) change {
+	return func(s *machine.Snapshot) {
+		unreached(err)(s)
+		s.Probes.Route = machine.Seen[machine.Route]{Err: err}
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			w := healthy(t)
-			tt.change(t, w)
-			synctest.Test(t, func(t *testing.T) {
-				start := time.Now()
-				if diff := cmp.Diff(tt.want, w.notOK(t)); diff != "" {
-					t.Errorf("steps that are not ok (-want +got):\n%s", diff)
-				}
-				if took := time.Since(start); took > doctor.Limit {
-					t.Errorf("took %v, the limit is %v", took, doctor.Limit)
-				}
-			})
-		})
+}
+
+func secondNIC(s *machine.Snapshot) {
+	l := azureLease()
+	l.Routes = nil
+	s.NM.V.Devices = append(s.NM.V.Devices, nm.DeviceInfo{Interface: "eth1", Managed: true, State: 100, Profile: nm.Profile{Name: "two"}, Lease: l})
+}
+
+func goalState(err error) change {
+	return func(s *machine.Snapshot) {
+		creating(s)
+		s.Probes.GoalState.Err = err
+	}
+}
+
+func refused(err string) change {
+	return func(s *machine.Snapshot) {
+		creating(s)
+		s.Records.CheckIn.V.LastError = err
+	}
+}
+
+func stopped(u machine.Unit) change {
+	return func(s *machine.Snapshot) {
+		s.Resolved = machine.Seen[resolv.Snapshot]{Err: resolv.ErrNotRunning}
+		s.Units.Status[machine.UnitResolved] = u
+		s.Conf.ResolvConf = machine.ResolvConf{File: machine.StubFile, Err: fs.ErrNotExist}
+		s.Probes.File, s.Probes.LookUp.Err = nil, resolv.ErrNotRunning
+	}
+}
+
+func static(servers ...netip.Addr) change {
+	return func(s *machine.Snapshot) {
+		s.Conf.ResolvConf, s.Probes.File = machine.ResolvConf{File: "etc/resolv.conf", Servers: servers}, nil
+		for _, a := range servers {
+			s.Probes.File = append(s.Probes.File, reply(a, time.Millisecond))
+		}
+	}
+}
+
+// lost is a machine whose link has no nameservers in systemd-resolved.
+func lost(s *machine.Snapshot) {
+	s.Resolved.V.Links = nil
+	s.Probes.File[0].Rcode = 2
+	s.Probes.LookUp.Err = errors.New("no appropriate name servers or networks for name found (org.freedesktop.resolve1.NoNameServers)")
+}
+
+func mode(dnssec, tls string) change {
+	return func(s *machine.Snapshot) {
+		l := s.Resolved.V.Links[2]
+		l.DNSSEC, l.DNSOverTLS = dnssec, tls
+		s.Resolved.V.Links[2] = l
+		s.Probes.File[0].Rcode, s.Probes.LookUp.Err = 2, errors.New("could not")
+	}
+}
+
+func TestSteps(t *testing.T) {
+	var texts strings.Builder
+	for _, c := range cases {
+		var got []string
+		fmt.Fprintf(&texts, "%s\n", c.name)
+		for _, s := range judge(c.change) {
+			if s.Verdict == doctor.OK || s.Verdict == doctor.Skipped && (s.Code == "not-checked" || s.Code == "networkd" || s.Code == "platform-unknown") {
+				continue
+			}
+			got = append(got, fmt.Sprintf("%s %s %s", s.Name, s.Verdict, s.Code))
+			fmt.Fprintf(&texts, "  %s: %s\n", s.Name, s.Seen)
+			if s.Remedy != "" {
+				fmt.Fprintf(&texts, "    -> %s\n", s.Remedy)
+			}
+			if strings.Contains(s.Remedy, "''") && strings.Contains(s.Remedy, "modify ''") {
+				t.Errorf("%s: a command without its object: %s", c.name, s.Remedy)
+			}
+		}
+		if diff := cmp.Diff(c.want, strings.Join(got, "; ")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+	golden(t, "texts.golden", texts.String())
+}
+
+// A machine without NetworkManager is told nothing of it.
+func TestNetworkdWithoutNetworkManager(t *testing.T) {
+	for _, c := range cases {
+		if !strings.HasPrefix(c.name, "networkd") {
+			continue
+		}
+		for _, s := range judge(c.change) {
+			if text := s.Seen + s.Remedy; strings.Contains(text, "NetworkManager") || strings.Contains(text, "nmcli") {
+				t.Errorf("%s: %s: %s -> %s", c.name, s.Name, s.Seen, s.Remedy)
+			}
+		}
 	}
 }

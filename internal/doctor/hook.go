@@ -1,124 +1,93 @@
 package doctor
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"strings"
-	"syscall"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 )
 
-// Where the hook is, relative to /; NetworkManager-dispatcher(8).
 const (
-	hookName   = "90-nm-azure-dispatch"
-	vendorHook = "usr/lib/NetworkManager/dispatcher.d/" + hookName
-	adminHook  = "etc/NetworkManager/dispatcher.d/" + hookName
 	noWaitDir  = "no-wait.d"
-	program    = "usr/libexec/nm-azure-dispatch"
 	devNull    = "dev/null"
+	reinstall  = "reinstall the package"
+	withEvent  = ", then repeat the event"
+	gate       = "/usr/lib/NetworkManager/dispatcher.d/no-wait.d/90-nm-azure-dispatch"
+	scriptType = "NetworkManager_dispatcher_script_t"
 )
 
-// SELinux: what nm-dispatcher runs unconfined, and what it did before Fedora 36.
-const (
-	enforceFile = "sys/fs/selinux/enforce"
-	scriptType  = ":NetworkManager_dispatcher_script_t:"
-	initrcType  = ":NetworkManager_initrc_exec_t:"
-)
-
-// hook applies the rules by which nm-dispatcher runs or skips a script. One of
-// the same name in /etc replaces the package's before they are applied.
-func hook(_ context.Context, env *Env) result {
-	name := adminHook
-	if _, err := fs.Lstat(env.Root, name); err != nil {
-		name = vendorHook
-	}
-	file, err := follow(env.Root, name)
-	if errors.Is(err, fs.ErrNotExist) && file == name {
-		return fail("/"+vendorHook+" is not there", "install the package: nothing calls the program without it")
-	}
-	if err != nil {
-		return fail(fmt.Sprintf("/%s leads nowhere: %v", name, err), "install the package again, and remove what replaces its files")
-	}
-	fi, err := fs.Stat(env.Root, file)
+// hook applies the rules by which nm-dispatcher runs or skips a script.
+func hook(s *machine.Snapshot) result {
+	h := s.Hook
+	name, file := "/"+h.Name, "/"+h.File
+	mode := fmt.Sprintf("%s has mode %v, so nm-dispatcher does not run it: ", file, h.Mode)
 	switch {
-	case file == devNull || err == nil && fi.Mode().IsRegular() && fi.Size() == 0:
-		return fail("/"+name+" masks the hook", "remove it, then repeat the event", "sudo rm /"+name, reapply(env))
-	case err != nil:
-		return fail(err.Error(), "install the package again")
-	case !fi.Mode().IsRegular():
-		return fail("/"+file+" is no regular file", "install the package again")
+	case s.ByNetworkd():
+		return skip("networkd", "systemd-networkd calls no hook; its unit pulls in "+machine.UnitCheckIn)
+	case errors.Is(h.Err, fs.ErrNotExist) && h.File == h.Name:
+		return fail("hook-missing", name+" does not exist", "install the package: nothing calls the program without it")
+	case h.File == devNull || h.Err == nil && h.Mode.IsRegular() && h.Empty:
+		return fail("hook-masked", name+" masks the hook", "remove it"+withEvent, "sudo rm "+name, again(s))
+	case h.Err != nil:
+		return fail("hook-dangling", fmt.Sprintf("%s leads to %s: %v", name, file, h.Err), reinstall+", and remove what replaces its files")
+	case !h.Mode.IsRegular():
+		return fail("hook-no-file", file+" is not a regular file", reinstall)
+	case h.Owner != 0:
+		return fail("hook-owner", fmt.Sprintf("%s belongs to user %d, so nm-dispatcher does not run it", file, h.Owner), "give it to root"+withEvent, "sudo chown root: "+file, again(s))
+	case h.Mode.Perm()&0o022 != 0 || h.Mode&fs.ModeSetuid != 0:
+		return fail("hook-writable", mode+"others can write to it", "fix it"+withEvent, "sudo chmod 0755 "+file, again(s))
+	case h.Mode.Perm()&0o100 == 0:
+		return fail("hook-not-executable", mode+"it is not executable", "fix it"+withEvent, "sudo chmod 0755 "+file, again(s))
+	case !h.Calls && h.Name == machine.AdminHook:
+		return fail("hook-replaced", name+" replaces the package's hook and does not call the program", "remove it"+withEvent, "sudo rm "+name, again(s))
+	case !h.Calls:
+		return fail("hook-replaced", file+" is not the package's hook and does not call the program", reinstall)
+	case !h.Program && path.Base(h.File) != path.Base(machine.Program):
+		return fail("hook-program-missing", "/"+machine.Program+" does not exist, or is not executable", reinstall)
 	}
-	if r, bad := badMode(env, file, fi); bad {
+	if r, bad := labels(s); bad {
 		return r
 	}
-	if path.Base(file) != path.Base(program) { // the gate, which calls the program
-		fi, err := fs.Stat(env.Root, program)
-		if err != nil || fi.Mode().Perm()&0o111 == 0 {
-			return fail("/"+program+" is not there, or not executable", "install the package again")
+	if h.File == h.Name || path.Base(path.Dir(h.File)) != noWaitDir {
+		if h.Name == machine.AdminHook {
+			return warn("hook-waits", name+" is no link into no-wait.d: other scripts wait for the hook", "use the package's own instead", "sudo rm "+name)
 		}
+		return warn("hook-waits", name+" is no link into no-wait.d: other scripts wait for the hook", reinstall)
 	}
-	if r, bad := badLabel(env, file); bad {
-		return r
-	}
-	if file == name || path.Base(path.Dir(file)) != noWaitDir {
-		return warn("/"+name+" is no link into no-wait.d: other scripts wait for the hook",
-			"have the package's own instead", "sudo rm /"+name)
-	}
-	return ok("/" + name)
+	return ok(name)
 }
 
-// badMode tells why nm-dispatcher would refuse the file.
-func badMode(env *Env, file string, fi fs.FileInfo) (result, bool) {
-	mode := fi.Mode()
-	st, known := fi.Sys().(*syscall.Stat_t)
-	switch {
-	case known && st.Uid != 0:
-		return fail(fmt.Sprintf("/%s belongs to user %d, so nm-dispatcher does not run it", file, st.Uid), "give it to root, then repeat the event", "sudo chown root: /"+file, reapply(env)), true
-	case mode.Perm()&0o022 != 0 || mode&fs.ModeSetuid != 0:
-		return fail(fmt.Sprintf("/%s has mode %v, so nm-dispatcher does not run it: others can write to it", file, mode), "mend it, then repeat the event", "sudo chmod 0755 /"+file, reapply(env)), true
-	case mode.Perm()&0o100 == 0:
-		return fail(fmt.Sprintf("/%s has mode %v, so nm-dispatcher does not run it: it is not executable", file, mode), "mend it, then repeat the event", "sudo chmod 0755 /"+file, reapply(env)), true
+// labels checks that SELinux lets nm-dispatcher run the hook in a domain of its
+// own. That happens only to a file of one type; the link to it must be of that
+// type too, or nm-dispatcher may not read it. In its own domain nm-dispatcher
+// may not connect to anything, nor read /proc/cmdline.
+func labels(s *machine.Snapshot) (result, bool) {
+	h, verdict := s.Hook, Fail
+	if h.Enforce != "1" {
+		verdict = Warn
+	}
+	if h.Enforce == "" {
+		return result{}, false
+	}
+	wrong := func(label string) bool { return !strings.Contains(label, ":"+scriptType+":") }
+	if !strings.Contains(h.File, "NetworkManager/dispatcher.d/") && wrong(h.TargetLabel) {
+		return result{
+			verdict, "hook-past-gate", fmt.Sprintf("/%s leads to /%s, which SELinux does not let nm-dispatcher run as a hook (label %q)", h.Name, h.File, h.TargetLabel),
+			"link it to the package's script" + withEvent,
+			[]string{"sudo ln -sfT " + gate + " /" + h.Name, "sudo restorecon -v /" + h.Name, again(s)},
+		}, true
+	}
+	for _, f := range []struct{ code, file, label string }{{"hook-link-label", h.Name, h.EntryLabel}, {"hook-label", h.File, h.TargetLabel}} {
+		if wrong(f.label) {
+			return result{
+				verdict, f.code, fmt.Sprintf("/%s has the SELinux label %q, want %s", f.file, f.label, scriptType),
+				"fix it" + withEvent,
+				[]string{"sudo restorecon -v /" + f.file, again(s)},
+			}, true
+		}
 	}
 	return result{}, false
-}
-
-// badLabel tells whether SELinux keeps the hook from working: with another type
-// it runs in nm-dispatcher's own domain, which may not connect to anything.
-func badLabel(env *Env, file string) (result, bool) {
-	enforce, err := fs.ReadFile(env.Root, enforceFile)
-	if err != nil {
-		return result{}, false
-	}
-	label := env.Label("/" + file)
-	if strings.Contains(label, scriptType) || strings.Contains(label, initrcType) {
-		return result{}, false
-	}
-	r := warn(fmt.Sprintf("/%s has the SELinux label %q, want NetworkManager_dispatcher_script_t", file, label), "mend it, then repeat the event", "sudo restorecon -v /"+file, reapply(env))
-	if strings.TrimSpace(string(enforce)) == "1" {
-		r.verdict = Fail
-	}
-	return r, true
-}
-
-// maxLinks is the kernel's own limit.
-const maxLinks = 40
-
-// follow returns what a path leads to, over any number of links, and an error
-// if that is not there.
-func follow(root fs.FS, name string) (string, error) {
-	for range maxLinks {
-		target, err := fs.ReadLink(root, name)
-		if err != nil {
-			_, err := fs.Lstat(root, name)
-			return name, err
-		}
-		if path.IsAbs(target) {
-			name = path.Clean(target)[1:]
-		} else {
-			name = path.Join(path.Dir(name), target)
-		}
-	}
-	return name, syscall.ELOOP
 }

@@ -1,42 +1,25 @@
 package doctor
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/azure"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor/live"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 )
 
-func platform(_ context.Context, env *Env) result {
-	is, why, err := azure.Detect(env.Root)
-	if err != nil {
-		return fail(err.Error(), "look for a denial by SELinux", "sudo ausearch -m avc -ts boot")
-	}
-	if !is {
-		return fail("this machine is not Azure: "+why,
-			"nothing is to be done elsewhere; on Azure one of these says so, the kernel command line with ignition.platform.id=azure", "cat /proc/cmdline /sys/class/dmi/id/chassis_asset_tag")
-	}
-	return ok(why)
-}
-
-func networkManager(ctx context.Context, env *Env) result {
-	n, err := env.NetworkManager(ctx)
+func platform(s *machine.Snapshot) result {
+	const sources = "cat /proc/cmdline /sys/class/dmi/id/chassis_asset_tag"
 	switch {
-	case errors.Is(err, live.ErrNotRunning):
-		return fail("NetworkManager is not running", "start it", "sudo systemctl enable --now NetworkManager.service")
-	case err != nil:
-		return fail(why(ctx, err), "restart it; if that does not help, restart the machine", "sudo systemctl restart NetworkManager.service")
+	case s.Platform.Err != nil:
+		return fail("platform-unknown", "cannot tell whether this machine is Azure: "+s.Platform.Err.Error(),
+			"make the file readable: look for what denies it, such as SELinux", sources)
+	case !s.Platform.Azure:
+		return fail("not-azure", "this machine is not Azure: "+s.Platform.Why,
+			"nothing is to be done elsewhere; an Azure VM is identified by ignition.platform.id=azure on the kernel command line or by its chassis asset tag", sources)
 	}
-	env.nm = &n
-	if v := number(n.Version); v >= silentFrom && v <= silentTo {
-		return warn(n.Version+" is running; versions 1.36.0 to 1.42.4 announce no renewal of a lease, so changed DNS servers of the virtual network come with the next activation only",
-			"after such a change", reapply(env))
-	}
-	return ok(n.Version + " is running")
+	return ok(s.Platform.Why)
 }
 
 // NetworkManager's versions, as number gives them.
@@ -45,6 +28,22 @@ const (
 	silentTo    = 1_042_004 // until commit cab80c5129
 	reapplyFrom = 1_042_000 // the event reapply
 )
+
+func networkManager(s *machine.Snapshot) result {
+	version := s.NM.V.Version
+	switch {
+	case s.ByNetworkd():
+		return skip("networkd", "systemd-networkd manages "+s.Interface)
+	case errors.Is(s.NM.Err, nm.ErrNotRunning):
+		return fail("networkmanager-stopped", "NetworkManager is not running", "start it", "sudo systemctl enable --now "+machine.UnitNetworkManager)
+	case s.NM.Err != nil:
+		return fail("networkmanager-no-answer", s.NM.Err.Error(), "restart it; if that does not help, restart the machine", "sudo systemctl restart "+machine.UnitNetworkManager)
+	case number(version) >= silentFrom && number(version) <= silentTo:
+		return warn("networkmanager-silent-renewals", version+" is running; versions 1.36.0 to 1.42.4 send no event when a lease is renewed, so changed DNS servers of the virtual network take effect on the next activation only",
+			"after such a change", again(s))
+	}
+	return ok(version + " is running")
+}
 
 // number makes a version comparable: 1.42.4 is 1042004, and 0 is none.
 func number(version string) int {
@@ -61,25 +60,4 @@ func number(version string) int {
 		v[i] = n
 	}
 	return v[0]*1_000_000 + v[1]*1000 + v[2]
-}
-
-// reapply is the command that makes an event of the lease there is.
-func reapply(env *Env) string {
-	if env.nm != nil && number(env.nm.Version) < reapplyFrom {
-		if d, ok := env.nm.Device(env.Interface); ok && d.Profile != "" {
-			return "sudo nmcli connection up " + shell(d.Profile)
-		}
-	}
-	return "sudo nmcli device reapply " + shell(env.Interface)
-}
-
-// shell quotes a word for a shell where that is needed.
-func shell(word string) string {
-	plain := func(c rune) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./:@", c)
-	}
-	if word != "" && strings.TrimFunc(word, plain) == "" {
-		return word
-	}
-	return fmt.Sprintf("'%s'", strings.ReplaceAll(word, "'", `'\''`))
 }

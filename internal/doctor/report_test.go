@@ -8,15 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
-	"testing/synctest"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor/live"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/term"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/schematest"
 )
@@ -45,25 +44,24 @@ func golden(t *testing.T, name, got string) {
 func TestOutput(t *testing.T) {
 	tests := []struct {
 		name   string
-		change func(t *testing.T, w *world)
+		change func(s *machine.Snapshot)
 	}{
-		{"well", func(*testing.T, *world) {}},
-		{"warned", func(_ *testing.T, w *world) { w.nm.Version = "1.42.4" }},
-		{"broken", func(t *testing.T, w *world) {
-			w.units["NetworkManager-dispatcher.service"] = live.Unit{File: "disabled"}
-			w.nm.Devices[0].Method, w.nm.Devices[0].Lease = "manual", nil
-			w.hang["tcp"] = true
-			w.record(t, boot.CheckIn{State: boot.Trying, Attempts: 3, LastError: "wire: GET http://168.63.129.16/machine/?comp=goalstate: dial tcp 168.63.129.16:80: i/o timeout"})
-			w.lookUpErr = errors.New("hostile \x1b[31m\x00text <&>")
+		{"well", func(*machine.Snapshot) {}},
+		{"warned", func(s *machine.Snapshot) { s.NM.V.Version = "1.42.4" }},
+		{"broken", func(s *machine.Snapshot) {
+			s.Units.Status[machine.UnitDispatcher] = machine.Unit{File: "disabled"}
+			unreached(syscall.EHOSTUNREACH)(s)
+			s.NM.V.Devices[0].Profile.Method, s.NM.V.Devices[0].Lease = "manual", nil
+			s.Records.Holder = ""
+			s.Probes.File[0].Rcode, s.Probes.LookUp.Err = 2, errors.New("hostile \x1b[31m\x00text <&>")
 		}},
-		{"not-azure", func(_ *testing.T, w *world) { w.files["proc/cmdline"] = file("ignition.platform.id=qemu") }},
+		{"not-azure", func(s *machine.Snapshot) {
+			*s = machine.Snapshot{Platform: machine.Platform{Why: "ignition.platform.id=qemu"}}
+		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := healthy(t)
-			tt.change(t, w)
-			var r doctor.Report
-			synctest.Test(t, func(t *testing.T) { r = doctor.NewReport(doctor.Run(t.Context(), w.env())) })
+			r := doctor.NewReport(judge(tt.change))
 			var plain, colour bytes.Buffer
 			if err := errors.Join(r.Print(&plain, false), r.Print(&colour, true)); err != nil {
 				t.Fatal(err)
@@ -103,33 +101,4 @@ func TestPrintFails(t *testing.T) {
 	if err := r.Print(full{}, false); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("error is %v", err)
 	}
-}
-
-func TestPickInterface(t *testing.T) {
-	w := healthy(t)
-	pick := func(want string) {
-		t.Helper()
-		if got := doctor.PickInterface(w.files); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-	pick("eth0")
-	w.files["proc/net/route"] = file(strings.ReplaceAll(routes, "eth0", "ens3"))
-	pick("ens3")
-	delete(w.files, "proc/net/route")
-	w.files["sys/class/net/lo/type"] = file("772\n")
-	w.files["sys/class/net/docker0/type"] = file("1\n")
-	w.files["sys/class/net/docker0/bridge/x"] = file("")
-	w.files["sys/class/net/enP1/type"] = file("1\n")
-	w.files["sys/class/net/enP1/master"] = symlink("../eth0")
-	pick("eth0")
-	w.files["sys/class/net/eth9/type"] = file("1\n")
-	w.files["sys/class/net/eth9/device/x"] = file("")
-	pick("eth9")
-	for name := range w.files {
-		if strings.HasPrefix(name, "sys/") {
-			delete(w.files, name)
-		}
-	}
-	pick("")
 }

@@ -1,132 +1,111 @@
 package doctor
 
 import (
-	"context"
-	"encoding/binary"
+	"errors"
 	"fmt"
-	"io/fs"
-	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
+	"syscall"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor/live"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 )
 
-const (
-	routeFile   = "proc/net/route" // the main table, proc(5)
-	routeUp     = 0x0001           // linux/route.h
-	routeReject = 0x0200
-)
+// mainTable is the routing table that NetworkManager and systemd-networkd use
+// unless they are told otherwise.
+const mainTable = 254
 
-// hop is how the kernel sends to an address.
-type hop struct {
-	iface   string
-	gateway netip.Addr // zero: the address is on the link
-	reject  bool       // the route says that there is none
-	bits    int
-	metric  uint64
-}
-
-// routeTo picks the route to an address out of /proc/net/route: the longest
-// prefix, then the least metric.
-func routeTo(table string, to netip.Addr) (hop, bool) {
-	var best hop
-	found := false
-	for line := range strings.Lines(table) {
-		// Iface Destination Gateway Flags RefCnt Use Metric Mask ...
-		f := strings.Fields(line)
-		if len(f) < 8 {
+// route judges the kernel's own answer.
+func route(s *machine.Snapshot) result {
+	to, r := s.Target().Server, s.Probes.Route.V
+	if err := s.Probes.Route.Err; err != nil {
+		return noRoute(s, err)
+	}
+	seen := fmt.Sprintf("%s on %s from %s", to, r.Interface, r.Source)
+	if r.Gateway.IsValid() {
+		seen = fmt.Sprintf("%s via %s on %s from %s", to, r.Gateway, r.Interface, r.Source)
+	}
+	leases := s.Leases()
+	l, primary := leases[r.Interface], s.Primary()
+	if s.Probes.TCP == nil { // whatever the route is, it leads there
+		if l != nil && l.Address.IsValid() && l.Address != r.Source && !slices.Contains(primary, r.Interface) {
+			return warn("route-source", seen+fmt.Sprintf(", not from the lease's %s: Azure may answer the primary address only", l.Address), "put the lease's address first", "ip address show "+shell(r.Interface))
+		}
+		return ok(seen)
+	}
+	switch {
+	case r.Table != mainTable && r.Table != 0:
+		return fail("route-rule", seen+fmt.Sprintf(", by table %d and the rules %s", r.Table, strings.Join(r.Rules, ", ")), "a routing rule sends it there: find out who made it", "ip rule", fmt.Sprintf("ip route show table %d", r.Table))
+	case len(primary) > 0 && !slices.Contains(primary, r.Interface):
+		return wrongNIC(s, seen, primary[0])
+	case r.Gateway.IsValid() && l != nil && len(l.Routers) > 0 && !slices.Contains(l.Routers, r.Gateway):
+		return fail("route-gateway", seen+"; the lease's gateway is "+join(l.Routers), "remove the route, then have the lease's set again", fmt.Sprintf("sudo ip route del %s via %s", to, r.Gateway), again(s))
+	case l != nil && l.Address.IsValid() && l.Address != r.Source:
+		return warn("route-source", seen+fmt.Sprintf(", not from the lease's %s: Azure may answer the primary address only", l.Address), "put the lease's address first", "ip address show "+shell(r.Interface))
+	}
+	for _, n := range s.Kernel.Neighbours {
+		next := r.Gateway
+		if !next.IsValid() {
+			next = to
+		}
+		if n.Addr != next || n.Interface != r.Interface {
 			continue
 		}
-		dest, err1 := routeAddr(f[1])
-		gateway, err2 := routeAddr(f[2])
-		mask, err3 := routeAddr(f[7])
-		flags, err4 := strconv.ParseUint(f[3], 16, 32)
-		metric, err5 := strconv.ParseUint(f[6], 10, 32)
-		if err1 != nil || err2 != nil || err3 != nil || err4 != nil || err5 != nil || flags&routeUp == 0 {
-			continue // the header, among others
+		if n.Permanent {
+			return fail("route-neighbour", seen+"; the hardware address of "+next.String()+" was set by hand", "remove it: the kernel then asks", fmt.Sprintf("sudo ip neigh del %s dev %s", next, shell(r.Interface)))
 		}
-		h := hop{iface: f[0], gateway: gateway, reject: flags&routeReject != 0, bits: ones(mask), metric: metric}
-		if gateway.IsUnspecified() {
-			h.gateway = netip.Addr{}
+		if !n.Complete {
+			return fail("route-neighbour-silent", seen+"; "+next.String()+" does not answer ARP", "check the gateway, and that the address of this machine is the one that Azure gave it", "ip neigh show "+next.String())
 		}
-		if !netip.PrefixFrom(dest, h.bits).Contains(to) {
-			continue
-		}
-		if !found || h.bits > best.bits || h.bits == best.bits && h.metric < best.metric {
-			best, found = h, true
-		}
-	}
-	return best, found && !best.reject
-}
-
-// routeAddr reads eight hex digits: a number in the machine's byte order whose
-// bytes in memory are the address.
-func routeAddr(s string) (netip.Addr, error) {
-	n, err := strconv.ParseUint(s, 16, 32)
-	var b [4]byte
-	binary.NativeEndian.PutUint32(b[:], uint32(n))
-	return netip.AddrFrom4(b), err
-}
-
-func ones(mask netip.Addr) int {
-	n := 0
-	for _, b := range mask.As4() {
-		for ; b != 0; b <<= 1 {
-			n++
-		}
-	}
-	return n
-}
-
-func route(ctx context.Context, env *Env) result {
-	to := env.target()
-	table, _ := fs.ReadFile(env.Root, routeFile)
-	h, found := routeTo(string(table), to)
-	source, err := env.Source(ctx, to)
-	const again = "have NetworkManager set the routes anew"
-	if !found && err != nil {
-		return fail(fmt.Sprintf("no route to %s", to), again+"; the profile must not have ipv4.never-default or ipv4.ignore-auto-routes", reapply(env))
-	}
-	if err != nil {
-		return fail(fmt.Sprintf("nothing can be sent to %s: %s", to, why(ctx, err)), again, reapply(env))
-	}
-	seen := fmt.Sprintf("%s from %s", to, source)
-	if found {
-		seen = fmt.Sprintf("%s on %s from %s", to, h.iface, source)
-		if h.gateway.IsValid() {
-			seen = fmt.Sprintf("%s via %s on %s from %s", to, h.gateway, h.iface, source)
-		}
-	}
-	if d, ok := owner(env.nm, to); found && ok && d.Interface != h.iface {
-		return fail(seen+fmt.Sprintf("; Azure answers %s only, whose lease has the route", d.Interface),
-			"give "+d.Interface+" its routes back", "sudo nmcli connection modify "+shell(d.Profile)+" ipv4.ignore-auto-routes no", "sudo nmcli connection up "+shell(d.Profile))
-	}
-	if d, ok := leaseOf(env.nm, h.iface); ok && d.Lease.Address.IsValid() && d.Lease.Address != source {
-		return warn(seen+fmt.Sprintf(", not from the lease's %s: Azure may answer the primary address only", d.Lease.Address),
-			"see that the lease's comes first", "ip address show "+shell(h.iface))
 	}
 	return ok(seen)
 }
 
-// owner returns the device whose lease has the one route to the WireServer.
-func owner(n *live.NetworkManager, to netip.Addr) (live.Device, bool) {
-	if n == nil {
-		return live.Device{}, false
-	}
-	for _, d := range n.Devices {
-		if d.Lease != nil && slices.Contains(d.Lease.Routes, netip.PrefixFrom(to, 32)) {
-			return d, true
+// noRoute names what keeps the kernel from sending: a setting of the profile, a
+// rule or a route that says so, or routes that are missing.
+func noRoute(s *machine.Snapshot, err error) result {
+	to, d := s.Target().Server, s.Profile()
+	rules := s.Probes.Route.V.Rules
+	seen := fmt.Sprintf("no route to %s", to)
+	why := map[error]string{syscall.EACCES: "prohibit", syscall.EINVAL: "blackhole", syscall.EHOSTUNREACH: "unreachable"}
+	for errno, kind := range why {
+		if errors.Is(err, errno) && len(rules) > 0 {
+			return fail("route-rule", fmt.Sprintf("a routing rule or route of type %s keeps packets from %s; the rules are %s", kind, to, strings.Join(rules, ", ")), "find it and remove it", "ip rule", "ip route show table all type "+kind)
+		}
+		if errors.Is(err, errno) {
+			return fail("route-rejects", fmt.Sprintf("a route of type %s keeps packets from %s", kind, to), "find it and remove it", "ip route show table all type "+kind)
 		}
 	}
-	return live.Device{}, false
+	for _, p := range []struct {
+		set            bool
+		setting, clear string
+	}{
+		{d.RouteTable != 0 && d.RouteTable != mainTable, fmt.Sprintf("ipv4.route-table=%d", d.RouteTable), "ipv4.route-table 0"},
+		{d.IgnoreAutoRoutes, "ipv4.ignore-auto-routes", "ipv4.ignore-auto-routes no"},
+		{d.NeverDefault, "ipv4.never-default", "ipv4.never-default no"},
+	} {
+		if p.set {
+			return fail("route-profile", fmt.Sprintf("%s: the profile %q has %s", seen, d.Name, p.setting), "take the setting out", modify(d.Name, p.clear)...)
+		}
+	}
+	if s.ByNetworkd() {
+		return fail("route-missing", fmt.Sprintf("%s: %v", seen, err), "have systemd-networkd set the routes again", "sudo networkctl reconfigure "+shell(s.Interface))
+	}
+	return fail("route-missing", fmt.Sprintf("%s: %v", seen, err), "have NetworkManager set the routes again", again(s))
 }
 
-func leaseOf(n *live.NetworkManager, iface string) (live.Device, bool) {
-	if n == nil {
-		return live.Device{}, false
+// wrongNIC is for packets that leave by another interface than the one whose
+// lease has the route.
+func wrongNIC(s *machine.Snapshot, seen, primary string) result {
+	seen += fmt.Sprintf("; Azure answers %s only, whose lease has the route", primary)
+	d, _ := s.NM.V.Device(primary)
+	if d.Profile.IgnoreAutoRoutes {
+		return fail("route-wrong-nic", seen+fmt.Sprintf(", and whose profile %q has ipv4.ignore-auto-routes", d.Profile.Name),
+			"take the setting out", modify(d.Profile.Name, "ipv4.ignore-auto-routes no")...)
 	}
-	d, ok := n.Device(iface)
-	return d, ok && d.Lease != nil
+	iface := s.Probes.Route.V.Interface
+	other, known := s.NM.V.Device(iface)
+	if known {
+		return fail("route-wrong-nic", seen+fmt.Sprintf(": the route of %s has the lower metric", iface), "give it a higher one", modify(other.Profile.Name, "ipv4.route-metric 500")...)
+	}
+	return fail("route-wrong-nic", seen+fmt.Sprintf(": the route of %s has the lower metric", iface), "give it a higher one, RouteMetric= in the .network file; the routes are", "ip route")
 }

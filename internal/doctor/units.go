@@ -1,77 +1,66 @@
 package doctor
 
 import (
-	"context"
-	"io/fs"
+	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 )
 
-// Units that the walk asks about.
-const (
-	dispatcherUnit = "NetworkManager-dispatcher.service"
-	timerUnit      = "nm-azure-checkin.timer"
-	checkInUnit    = "nm-azure-checkin.service"
-	resolvedUnit   = "systemd-resolved.service"
-)
+// firstExecFailure is the least exit status with which systemd itself ends a
+// process that it could not start, systemd.exec(5).
+const firstExecFailure = 200
 
-// dispatcherBusFile lets a bus start nm-dispatcher where there is no systemd.
-const dispatcherBusFile = "usr/share/dbus-1/system-services/org.freedesktop.nm_dispatcher.service"
-
-func dispatcher(_ context.Context, env *Env) result {
-	if !env.systemd() {
-		if _, err := fs.Stat(env.Root, dispatcherBusFile); err != nil {
-			return fail("nm-dispatcher is not installed", "install NetworkManager with its dispatcher")
-		}
+func dispatcher(s *machine.Snapshot) result {
+	const name, install = machine.UnitDispatcher, "install NetworkManager with its dispatcher"
+	u := s.Units.Of(name)
+	switch {
+	case s.ByNetworkd():
+		return skip("networkd", "systemd-networkd has no dispatcher")
+	case !s.Units.Systemd && s.Conf.DispatcherBus:
 		return ok("the bus starts nm-dispatcher; systemd is not running")
+	case !s.Units.Systemd || u.File == "":
+		return fail("dispatcher-missing", "nm-dispatcher is not installed", install)
+	case u.Masked():
+		return fail("dispatcher-masked", name+" is masked: no event reaches the hook", "unmask it"+withEvent,
+			"sudo systemctl unmask "+name, "sudo systemctl enable "+name, again(s))
+	case u.File == "disabled":
+		return fail("dispatcher-disabled", name+" is disabled: no event reaches the hook", "enable it"+withEvent, "sudo systemctl enable "+name, again(s))
 	}
-	switch u := env.unit(dispatcherUnit); u.File {
-	case "":
-		return fail(dispatcherUnit+" is not installed", "install NetworkManager with its dispatcher")
-	case "masked", "masked-runtime":
-		return fail(dispatcherUnit+" is masked: no event reaches the hook",
-			"unmask it, then repeat the event", "sudo systemctl unmask "+dispatcherUnit, "sudo systemctl enable "+dispatcherUnit, reapply(env))
-	case "disabled":
-		return fail(dispatcherUnit+" is disabled: no event reaches the hook",
-			"enable it, then repeat the event", "sudo systemctl enable "+dispatcherUnit, reapply(env))
-	default:
-		return ok(dispatcherUnit + " is " + u.File)
-	}
+	return ok(name + " is " + u.File)
 }
 
-func timer(_ context.Context, env *Env) result {
-	if !env.systemd() {
-		return skip("systemd is not running, so nothing goes on where the hook has to stop after 5 s")
-	}
-	t, s := env.unit(timerUnit), env.unit(checkInUnit)
-	switch {
-	case t.File == "" || s.File == "":
-		return warn(missing(t.File, timerUnit, s.File, checkInUnit), "install the package again: without them the hook's 5 s are all that a boot has")
-	case masked(t.File) || masked(s.File):
-		name := timerUnit
-		if masked(s.File) {
-			name = checkInUnit
+// timer checks what starts the unit that finishes the hook's work, or does all
+// of it.
+func timer(s *machine.Snapshot) result {
+	const timer, service = machine.UnitTimer, machine.UnitCheckIn
+	t, u := s.Units.Of(timer), s.Units.Of(service)
+	const without = ": what the hook does not finish in time is not done"
+	for _, unit := range []string{timer, service} {
+		switch status := s.Units.Of(unit); {
+		case !s.Units.Systemd:
+			return skip("no-systemd", "systemd is not running"+without)
+		case status.File == "":
+			return warn("unit-missing", unit+" is not installed"+without, reinstall)
+		case status.Masked():
+			return warn("unit-masked", unit+" is masked"+without, "unmask it, unless that is intended", "sudo systemctl unmask "+unit)
 		}
-		return warn(name+" is masked: the hook's 5 s are all that a boot has", "unmask it, unless that is meant so", "sudo systemctl unmask "+name)
-	case s.Active == "failed":
-		return warn(checkInUnit+" has failed", "look why", "sudo journalctl -b -u "+checkInUnit)
-	case s.Active == "active" || s.Active == "activating":
-		return ok(checkInUnit + " is at work")
-	case t.Active != "" && t.Active != "active":
-		return warn(timerUnit+" is "+t.Active, "start it", "sudo systemctl start "+timerUnit)
 	}
-	return ok(timerUnit + " is in place")
-}
-
-func masked(state string) bool { return strings.HasPrefix(state, "masked") }
-
-func missing(timer, timerName, service, serviceName string) string {
+	log := "sudo journalctl -b -u " + service
 	switch {
-	case timer == "" && service == "":
-		return timerName + " and " + serviceName + " are not installed"
-	case timer == "":
-		return timerName + " is not installed"
+	case u.Exit >= firstExecFailure:
+		return fail("unit-cannot-start", fmt.Sprintf("%s does not start: result %s, exit status %d", service, u.Result, u.Exit), "see why", log)
+	case u.Active == "failed":
+		return warn("unit-failed", fmt.Sprintf("%s has failed: result %s, exit status %d", service, u.Result, u.Exit), "see why", log)
+	case s.ByNetworkd() && !slices.Contains(s.Conf.NetworkdWants, service):
+		return warn("wants-link-missing", machine.UnitNetworkd+" does not pull in "+service+": the timer starts it a minute after boot", reinstall)
+	case u.Active == "active" || u.Active == "activating":
+		return ok(service + " is running")
+	case t.Active != "" && t.Active != "active":
+		return warn("timer-stopped", timer+" is "+t.Active, "start it", "sudo systemctl start "+timer)
 	}
-	return serviceName + " is not installed"
+	return ok(timer + " is active")
 }
 
 // agents that check in too: their units, and what to do about each.
@@ -84,49 +73,35 @@ var agentList = [...]struct{ unit, name, say, run string }{
 	{"afterburn-checkin.service", "afterburn-checkin", "", ""},
 }
 
-const cloudInitDisabled = "etc/cloud/cloud-init.disabled"
-
-func agentUnits() []string {
-	names := make([]string, len(agentList))
-	for i, a := range agentList {
-		names[i] = a.unit
+// Agents returns the units of other agents.
+func Agents() []string {
+	var names []string
+	for _, a := range agentList {
+		names = append(names, a.unit)
 	}
 	return names
 }
 
-func agents(_ context.Context, env *Env) result {
+func agents(s *machine.Snapshot) result {
 	var harmless, harmful []string
 	say, run := "", ""
 	for _, a := range agentList {
-		if !env.unit(a.unit).On() {
-			continue
-		}
-		if _, err := fs.Stat(env.Root, cloudInitDisabled); err == nil && a.name == "cloud-init" {
-			continue
-		}
-		if a.say == "" {
+		switch {
+		case !s.Units.Of(a.unit).On() || a.name == "cloud-init" && s.Conf.CloudInitOff || slices.Contains(harmful, a.name):
+		case a.say == "":
 			harmless = append(harmless, a.name)
-			continue
-		}
-		if say == "" {
-			say, run = a.say, a.run
-		}
-		if len(harmful) == 0 || harmful[len(harmful)-1] != a.name {
+		default:
 			harmful = append(harmful, a.name)
+			if say == "" {
+				say, run = a.say, a.run
+			}
 		}
 	}
 	switch {
 	case len(harmful) > 0:
-		return warn(too(harmful), say, run)
+		return warn("other-agent", "also enabled: "+strings.Join(harmful, ", "), say, run)
 	case len(harmless) > 0:
-		return ok(too(harmless) + ", which is harmless")
+		return ok("also enabled: " + strings.Join(harmless, ", ") + ", which is harmless")
 	}
 	return ok("no other agent checks in")
-}
-
-func too(names []string) string {
-	if len(names) == 1 {
-		return names[0] + " checks in too"
-	}
-	return strings.Join(names, " and ") + " check in too"
 }

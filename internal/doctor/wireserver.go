@@ -1,115 +1,143 @@
 package doctor
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net/netip"
+	"io/fs"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
-// dialLimit is the check-in's own.
-const dialLimit = 2 * time.Second
-
-// What to look for, and how.
+// What to check, and how.
 const (
-	firewall = "look for a rule that keeps TCP port 80 of that address from being reached, also in a network appliance on the way"
+	firewall = "check for a rule that blocks TCP port 80 of that address, also in a network appliance on the way"
 	ruleset  = "sudo nft list ruleset"
 	asRoot   = "sudo nm-azure-dispatch doctor"
 	busyHost = "wait some minutes, the host answers so while it is updated; if it goes on, stop and start the VM"
+	askOwner = "ask who runs the DHCP server why option 245 is not Azure's"
+	proxy    = "something else answers in the WireServer's place, mostly a proxy that must exclude this address; its answer"
+	metadata = "a firewall or a proxy refuses it, or the VM was created with Metadata Security Protocol enforced, which only lets Azure's Guest Proxy Agent through: install that, or turn the protocol off for the VM"
 )
 
-func tcp(ctx context.Context, env *Env) result {
-	to := env.target()
-	err := dial(ctx, env, to)
+func tcp(s *machine.Snapshot) result {
+	to, err := s.Target().Server, s.Probes.TCP
 	if err == nil {
 		return ok(fmt.Sprintf("%s port 80 accepts connections", to))
 	}
-	if to != wire.DefaultAddr && dial(ctx, env, wire.DefaultAddr) == nil {
-		return warn(fmt.Sprintf("%s port 80: %v; but the constant %s answers, which is tried too", to, err, wire.DefaultAddr),
-			"ask who runs the DHCP server why option 245 is not Azure's")
-	}
-	say, run := dialRemedy(env, err)
-	return fail(fmt.Sprintf("%s port 80: %v", to, err), say, run...)
-}
-
-func dial(ctx context.Context, env *Env, to netip.Addr) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, dialLimit, errNoAnswer(dialLimit))
-	defer cancel()
-	err := env.Dial(ctx, netip.AddrPortFrom(to, 80))
-	if err != nil && (ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded)) {
-		return errNoAnswer(dialLimit)
-	}
-	if e, ok := errors.AsType[syscall.Errno](err); ok {
-		return e
-	}
-	return err
-}
-
-// dialRemedy is about the likeliest reason.
-func dialRemedy(env *Env, err error) (string, []string) {
-	profile := shell(env.device.Profile)
+	seen := fmt.Sprintf("%s port 80: %v", to, err)
 	switch {
+	case to != wire.DefaultAddr && s.Probes.Default == nil:
+		return warn("tcp-other-address", fmt.Sprintf("%s; but the default address %s answers, which is tried too", seen, wire.DefaultAddr), askOwner)
 	case errors.Is(err, os.ErrPermission):
-		return firewall, []string{ruleset}
+		return fail("tcp-blocked", seen, firewall, ruleset)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "wait a minute, the host may be busy with an update; then look for what rejects or redirects it", []string{ruleset}
-	case env.device.Method == "manual":
-		return "the static address may not be the one that Azure gave this machine", []string{
-			"sudo nmcli connection modify " + profile + " ipv4.method auto ipv4.gateway '' ipv4.addresses ''", "sudo nmcli connection up " + profile,
-		}
-	case leases(env) > 1:
-		return "Azure answers the primary NIC only; prefer it, with its profile's name for PRIMARY", []string{
-			"sudo nmcli connection modify PRIMARY ipv4.route-metric 50", "sudo nmcli connection up PRIMARY",
-		}
-	case env.User != 0:
-		return "ask again as root, a firewall may let only root through", []string{asRoot}
+		return fail("tcp-refused", seen, "wait a minute, the host may be busy with an update; then check what rejects or redirects it", ruleset)
+	case s.User != 0:
+		return fail("tcp-no-answer", seen, "ask again as root, a firewall may let only root through", asRoot)
 	}
-	return firewall, []string{ruleset}
+	return fail("tcp-no-answer", seen, firewall, ruleset)
 }
 
-func leases(env *Env) int {
-	n := 0
-	if env.nm != nil {
-		for _, d := range env.nm.Devices {
-			if d.Lease != nil {
-				n++
-			}
-		}
-	}
-	return n
-}
-
-func goalState(ctx context.Context, env *Env) result {
-	to := env.target()
-	gs, err := env.GoalState(ctx, to)
+func goalState(s *machine.Snapshot) result {
+	to, err := s.Target().Server, s.Probes.GoalState.Err
 	if err == nil {
-		return ok(fmt.Sprintf("incarnation %s, container %s", gs.Incarnation, gs.ContainerID))
+		return ok(fmt.Sprintf("incarnation %s, container %s", s.Probes.GoalState.V.Incarnation, s.Probes.GoalState.V.ContainerID))
 	}
-	seen := strings.TrimPrefix(why(ctx, err), "wire: ")
-	if status, ok := errors.AsType[*wire.StatusError](err); ok {
-		if status.Code == 403 && env.User != 0 {
-			return fail(seen, "ask again as root", asRoot)
-		}
-		return fail(seen, busyHost)
+	seen := strings.TrimPrefix(err.Error(), "wire: ")
+	curl := "curl -sH x-ms-version:2012-11-30 'http://" + to.String() + "/machine/?comp=goalstate'"
+	status, refused := errors.AsType[*wire.StatusError](err)
+	switch {
+	case to != wire.DefaultAddr && s.Probes.Default == nil:
+		return warn("goal-state-other-address", fmt.Sprintf("%s: %s; but the default address %s answers, which is tried too", to, seen, wire.DefaultAddr), askOwner)
+	case refused && strings.Contains(strings.ToLower(status.Body), "<html"):
+		return fail("goal-state-proxy", seen, proxy, curl)
+	case refused && status.Code == 403 && s.User != 0:
+		return fail("goal-state-forbidden", seen, "ask again as root", asRoot)
+	case refused && status.Code == 403:
+		return fail("goal-state-forbidden", seen, metadata)
+	case refused:
+		return fail("goal-state-busy", seen, busyHost)
+	case s.Probes.Small == nil && isNetwork(err):
+		return fail("goal-state-mtu", seen+"; it answers in small packets only: something on the way drops full ones", "lower the MTU, and find out what drops packets of 1500 bytes", "sudo ip link set "+shell(s.Probes.Route.V.Interface)+" mtu 1400")
+	case isNetwork(err):
+		return fail("goal-state-no-answer", seen, busyHost)
 	}
-	if ctx.Err() != nil || isNetwork(err) {
-		return fail(seen, busyHost)
-	}
-	return fail(seen, "something else answers in the WireServer's place, mostly a proxy that must leave this address out; see what it says", "curl -sH x-ms-version:2012-11-30 'http://"+to.String()+"/machine/?comp=goalstate'")
+	return fail("goal-state-foreign", seen, proxy, curl)
 }
 
 // isNetwork tells a failure of the connection from one of the document.
 func isNetwork(err error) bool {
-	_, ok := errors.AsType[interface {
+	_, timeout := errors.AsType[interface {
 		error
 		Timeout() bool
 	}](err)
 	_, errno := errors.AsType[syscall.Errno](err)
-	return ok || errno
+	_, late := errors.AsType[machine.NoAnswer](err)
+	return timeout || errno || late
+}
+
+const checkIn = "sudo systemctl start " + machine.UnitCheckIn
+
+func record(s *machine.Snapshot) result {
+	rec, err, holder := s.Records.CheckIn.V, s.Records.CheckIn.Err, s.Records.Holder
+	const once = "once the steps before are ok"
+	start := []string{checkIn}
+	if s.Units.Of(machine.UnitCheckIn).Masked() {
+		start = []string{"sudo systemctl unmask " + machine.UnitCheckIn, checkIn}
+	}
+	switch {
+	case s.Records.BootErr != nil:
+		return warn("boot-id-unknown", "the boot ID cannot be read, so no record counts", "read it", "cat /proc/sys/kernel/random/boot_id")
+	case errors.Is(err, fs.ErrNotExist) && holder != "":
+		return warn("checking-in", holder+" is checking in", "wait, and look again")
+	case errors.Is(err, fs.ErrNotExist):
+		return fail("no-check-in", "in this boot nothing has checked in, nor tried to", once, start...)
+	case err != nil:
+		return warn("record-unreadable", strings.TrimPrefix(err.Error(), "boot: "), "remove what is in the way, then check in", start...)
+	case rec.State == boot.Ready:
+		return ok(fmt.Sprintf("checked in %v after boot, with %s, after %s", time.Duration(rec.AfterBootMS)*time.Millisecond, rec.WireServer, Attempts(rec.Attempts)))
+	case rec.State == boot.Failed:
+		return fail("failure-reported", "ProvisioningFailed was reported, which is final for this boot", "restart the VM once the cause is fixed, or check in all the same", "sudo nm-azure-dispatch check-in --force")
+	}
+	seen := fmt.Sprintf("not checked in after %s; last: %s", Attempts(rec.Attempts), rec.LastError)
+	switch refused := strings.Contains(rec.LastError, "/machine/?comp=health") || strings.Contains(rec.LastError, "/provisioning/health"); {
+	case refused && reached(s):
+		return refusal(seen, rec.LastError)
+	case holder != "":
+		return warn("trying", seen+"; "+holder+" is retrying", "fix what failed before this; the check-in goes on by itself")
+	}
+	return fail("nobody-tries", seen+"; nobody is retrying", once, start...)
+}
+
+// refusal is for a WireServer that answers a goal state and refuses the report:
+// all before is ok, and still Azure does not receive Ready.
+func refusal(seen, last string) result {
+	code := 0
+	if m := regexp.MustCompile(`: (\d{3}) [A-Z]`).FindStringSubmatch(last); m != nil {
+		code, _ = strconv.Atoi(m[1])
+	}
+	seen += "; the goal state is answered, the report is not accepted"
+	switch {
+	case code == 403:
+		return fail("report-forbidden", seen, metadata)
+	case code >= 400:
+		return fail("report-refused", seen, busyHost)
+	}
+	return fail("report-failed", seen, firewall, ruleset)
+}
+
+// Attempts is a number of attempts for people.
+func Attempts(n int) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return strconv.Itoa(n) + " attempts"
 }

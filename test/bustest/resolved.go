@@ -55,9 +55,7 @@ func (b *Bus) Resolved(t testing.TB, links ...int32) *Resolved {
 			t.Fatal(err)
 		}
 	}
-	if err := own(r.Conn, resolvedName); err != nil {
-		t.Fatal(err)
-	}
+	own(t, r.Conn, resolvedName)
 	return r
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/term"
 )
 
@@ -45,9 +46,14 @@ func (p *printer) state(subject, label, word string, c term.Colour) {
 // Print writes the status for a terminal of 80 columns.
 func (s Status) Print(w io.Writer, colours bool) error {
 	p := &printer{w: w, colours: colours}
+	if !s.Azure && len(s.NotRead) > 0 {
+		p.line("check-in", "state", "unknown: cannot tell whether this machine is Azure")
+		p.line("", "because", s.NotRead[0].Why)
+		return p.err
+	}
 	if !s.Azure {
 		p.line("check-in", "state", "nothing to do: this machine is not Azure")
-		p.line("", "told by", s.Platform)
+		p.line("", "because", s.Platform)
 		return p.err
 	}
 	s.printCheckIn(p)
@@ -95,13 +101,17 @@ func (s Status) printCheckIn(p *printer) {
 		p.state("check-in", "state", "failure reported", term.Red)
 		p.line("", "at", when)
 	case boot.Trying:
-		p.state("check-in", "state", "not ready, trying", term.Yellow)
+		if s.Running {
+			p.state("check-in", "state", "not ready, retrying", term.Yellow)
+		} else {
+			p.state("check-in", "state", "not ready, nobody is retrying", term.Red)
+		}
 		p.line("", "since", c.StartedAt.UTC().Format(time.RFC3339))
 		p.line("", "last try", when)
 	}
 	p.line("", "server", server)
 	p.line("", "via", c.Via)
-	p.line("", "after", attempts(c.Attempts))
+	p.line("", "after", doctor.Attempts(c.Attempts))
 	p.line("", "error", c.LastError)
 	if c.State != boot.Ready {
 		p.line("", "next", "sudo nm-azure-dispatch doctor")
@@ -115,7 +125,7 @@ func sourceText(s boot.Source) string {
 	case boot.FromOperator:
 		return "named by the operator"
 	case boot.FromConstant:
-		return "the constant"
+		return "the default address"
 	}
 	return string(s)
 }
@@ -125,24 +135,20 @@ func (l Link) print(p *printer) {
 	switch {
 	case l.Lease != nil:
 		lease = cmp.Or(join(l.Lease), "no nameservers")
-	case l.Wish == nil:
-		lease = "unknown"
 	}
 	p.line(l.Interface, "lease", lease)
 	if w := l.Wish; w != nil {
 		p.line("", "wanted", with(cmp.Or(strings.TrimSpace(join(w.Nameservers)+" "+strings.Join(w.Other, " ")), "no nameservers"), w.Domains))
 	}
+	if l.Networkd != nil {
+		p.line("", "networkd", cmp.Or(join(l.Networkd), "no nameservers"))
+	}
 	if r := l.Resolved; r != nil {
 		p.line("", "resolved", with(cmp.Or(join(r.Nameservers), "no nameservers"), r.Domains))
 	}
-	switch l.From {
-	case fromUs:
-		p.line("", "from", fromUs)
-	case fromNetworkManager:
-		p.line("", "from", "NetworkManager")
-	case fromOther:
-		p.line("", "from", "somebody else")
-	}
+	p.line("", "from", map[string]string{
+		fromUs: fromUs, fromNetworkManager: "NetworkManager", fromNetworkd: fromNetworkd, fromOther: "something else",
+	}[l.From])
 	if l.State == boot.Left {
 		p.line("", "left", l.Reason)
 	}

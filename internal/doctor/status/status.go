@@ -1,21 +1,19 @@
-// Package status says how this boot's check-in and the links' nameservers
-// stand: what the records say, beside what NetworkManager and systemd-resolved
-// say now. It only looks.
+// Package status summarizes this boot's check-in and the links' nameservers:
+// what the records say, beside what the network managers and systemd-resolved
+// say now.
 package status
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/netip"
 	"slices"
 	"strings"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/azure"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor/live"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/link"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
 )
 
 // version counts changes of the JSON output that break its readers.
@@ -25,16 +23,17 @@ const version = 1
 type Status struct {
 	Version  int           `json:"version"`
 	Azure    bool          `json:"azure"`
-	Platform string        `json:"platform"` // what it is told by
+	Platform string        `json:"platform"` // what identified it, or did not
 	BootID   string        `json:"boot_id"`  // "" if it cannot be read
 	CheckIn  *boot.CheckIn `json:"check_in"` // nil if nothing has checked in, or tried to, in this boot
 	Links    []Link        `json:"links"`
+	Running  bool          `json:"check_in_running"` // a run is at work, or waits for its next attempt
 	NotRead  []NotRead     `json:"not_read"`
 
 	recordErr error
 }
 
-// Link is how the nameservers of a link stand.
+// Link is the status of a link's nameservers.
 type Link struct {
 	Interface string `json:"interface"`
 	Index     int    `json:"ifindex"` // 0 if the kernel does not tell
@@ -42,11 +41,14 @@ type Link struct {
 	Lease []netip.Addr `json:"lease_nameservers"`
 	// Wish is NetworkManager's; nil if that could not be asked.
 	Wish *Wish `json:"networkmanager"`
+	// Networkd has systemd-networkd's nameservers for the link; nil if it does not
+	// manage it.
+	Networkd []netip.Addr `json:"networkd_nameservers"`
 	// Resolved is what systemd-resolved has for the link; nil if that could not be
 	// asked.
 	Resolved *Resolved `json:"resolved"`
-	// From tells who gave resolved what it has: "nm-azure-dispatch",
-	// "networkmanager", "other", "nobody", or "unknown".
+	// From tells who configured what systemd-resolved has: "nm-azure-dispatch",
+	// "networkmanager", "systemd-networkd", "other", "nobody", or "unknown".
 	From string `json:"from"`
 	// State and Reason are the record's; "" without one.
 	State  boot.LinkState `json:"state"`
@@ -76,99 +78,89 @@ type NotRead struct {
 const (
 	fromUs             = "nm-azure-dispatch"
 	fromNetworkManager = "networkmanager"
+	fromNetworkd       = "systemd-networkd"
 	fromOther          = "other"
 	fromNobody         = "nobody"
 	fromUnknown        = "unknown"
 )
 
-// Env is where the status is read.
-type Env struct {
-	Root           fs.FS // the file system from / on
-	Records        boot.Dir
-	NetworkManager func(context.Context) (live.NetworkManager, error)
-	Resolved       func(ctx context.Context, ifindex int) (live.Resolved, error)
-}
-
-// Read reads the status. On a machine that is not Azure nothing is read beyond
-// that.
-func Read(ctx context.Context, env Env) Status {
-	s := Status{Version: version, Links: []Link{}, NotRead: []NotRead{}}
-	var err error
-	if s.Azure, s.Platform, err = azure.Detect(env.Root); err != nil {
-		s.Platform = err.Error()
-		s.notRead("platform", err)
+// Of returns the status of a machine. Of one that is not Azure there is none.
+func Of(m *machine.Snapshot) Status {
+	s := Status{Version: version, Azure: m.Platform.Azure, Platform: m.Platform.Why, Links: []Link{}, NotRead: []NotRead{}, Running: m.Records.Holder != ""}
+	if m.Platform.Err != nil {
+		s.notRead("platform", m.Platform.Err)
 	}
 	if !s.Azure {
 		return s
 	}
-	if s.BootID, err = boot.ID(env.Root); err != nil {
-		s.notRead("boot ID", err)
+	s.BootID = m.Records.BootID
+	s.notRead("boot ID", m.Records.BootErr)
+	if rec := m.Records.CheckIn; rec.Err == nil {
+		s.CheckIn = &rec.V
+	} else if !errors.Is(rec.Err, fs.ErrNotExist) {
+		s.recordErr = rec.Err
+		s.notRead("record of the check-in", rec.Err)
 	}
-	rec, err := env.Records.CheckIn(s.BootID)
-	switch {
-	case err == nil:
-		s.CheckIn = &rec
-	case !errors.Is(err, fs.ErrNotExist):
-		s.recordErr = err
-		s.notRead("record of the check-in", err)
+	if networkd := m.ByNetworkd(); networkd {
+		s.notRead("systemd-networkd", m.Networkd.Err)
+	} else {
+		s.notRead("NetworkManager", m.NM.Err)
 	}
-	n, err := env.NetworkManager(ctx)
-	if err != nil {
-		s.notRead("NetworkManager", err)
+	for _, name := range interfaces(m) {
+		s.notRead("record of "+name, m.Records.Links[name].Err)
+		s.Links = append(s.Links, link(m, name))
 	}
-	resolvedErr := error(nil)
-	for _, name := range interfaces(env, n) {
-		l := Link{Interface: name, From: fromUnknown}
-		l.Index, _ = link.Index(env.Root, name)
-		rec, err := env.Records.Link(l.Index, s.BootID, name)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			s.notRead("record of "+name, err)
-		}
-		l.State, l.Reason = rec.State, rec.Reason
-		if d, ok := n.Device(name); ok {
-			if d.Lease != nil {
-				l.Lease = append([]netip.Addr{}, d.Lease.Nameservers...)
-			}
-			w := n.DNSConfig(name)
-			l.Wish = &Wish{append([]netip.Addr{}, w.Nameservers...), append([]string{}, w.Domains...), append([]string{}, w.Other...)}
-		}
-		if resolvedErr == nil {
-			var r live.Resolved
-			if r, resolvedErr = env.Resolved(ctx, l.Index); resolvedErr == nil {
-				l.Resolved = resolved(r)
-				l.From = from(l, rec, r)
-			}
-		}
-		s.Links = append(s.Links, l)
-	}
-	if resolvedErr != nil {
-		s.notRead("systemd-resolved", resolvedErr)
-	}
+	s.notRead("systemd-resolved", m.Resolved.Err)
 	return s
 }
 
+func link(m *machine.Snapshot, name string) Link {
+	view := m.LinkView(name)
+	l := Link{Interface: name, Index: m.Index(name), State: view.Record.State, Reason: view.Record.Reason, From: fromUnknown}
+	if lease := m.Leases()[name]; lease != nil {
+		l.Lease = append([]netip.Addr{}, lease.Nameservers...)
+	}
+	if _, known := m.NM.V.Device(name); known {
+		l.Wish = &Wish{append([]netip.Addr{}, view.DNS.Nameservers...), append([]string{}, view.DNS.Domains...), append([]string{}, view.DNS.Other...)}
+	}
+	for _, n := range m.Networkd.V {
+		if n.Name == name && n.Managed {
+			l.Networkd = append([]netip.Addr{}, n.Nameservers...)
+		}
+	}
+	if m.Resolved.Err == nil {
+		l.Resolved = resolved(view.Have)
+		l.From = from(l, view)
+	}
+	return l
+}
+
+// notRead notes what could not be read, if there is an error.
 func (s *Status) notRead(what string, err error) {
+	if err == nil {
+		return
+	}
 	s.NotRead = append(s.NotRead, NotRead{what, strings.TrimPrefix(err.Error(), "boot: ")})
 }
 
-// interfaces returns those with a lease, and those that a default route or a
-// record makes worth a look.
-func interfaces(env Env, n live.NetworkManager) []string {
-	names := slices.Clone(link.DefaultRoutes(env.Root))
-	for _, d := range n.Devices {
-		if d.Lease != nil && !slices.Contains(names, d.Interface) {
-			names = append(names, d.Interface)
+// interfaces returns those with a default route, a lease or a record.
+func interfaces(m *machine.Snapshot) []string {
+	names, leases := slices.Clone(m.Kernel.DefaultRoutes), m.Leases()
+	for _, l := range m.Kernel.Links {
+		_, recorded := m.Records.Links[l.Name]
+		if (recorded || leases[l.Name] != nil) && !slices.Contains(names, l.Name) {
+			names = append(names, l.Name)
 		}
 	}
 	return names
 }
 
-func resolved(r live.Resolved) *Resolved {
+func resolved(state resolv.State) *Resolved {
 	out := &Resolved{Nameservers: []netip.Addr{}, Domains: []string{}}
-	for _, s := range r.State.Nameservers {
+	for _, s := range state.Nameservers {
 		out.Nameservers = append(out.Nameservers, s.Addr)
 	}
-	for _, d := range r.State.Domains {
+	for _, d := range state.Domains {
 		name := d.Name
 		if d.RouteOnly {
 			name = "~" + name // as resolvectl spells it
@@ -178,29 +170,23 @@ func resolved(r live.Resolved) *Resolved {
 	return out
 }
 
-// from tells who gave a link its nameservers: what is recorded is ours, what
-// NetworkManager wishes is its own.
-func from(l Link, rec boot.Link, r live.Resolved) string {
+// from tells who configured a link's nameservers: what is recorded is ours,
+// what NetworkManager wants is its own.
+func from(l Link, v dispatch.LinkView) string {
 	switch {
-	case len(r.State.Nameservers) == 0:
+	case len(v.Have.Nameservers) == 0:
 		return fromNobody
-	case rec.State == boot.Pushed && r.State.Equal(rec.Nameservers):
+	case v.Record.State == boot.Pushed && v.Have.Equal(v.Record.Nameservers):
 		return fromUs
+	case len(l.Networkd) > 0 && v.Have.Contains(l.Networkd):
+		return fromNetworkd
 	case l.Wish == nil || len(l.Wish.Other) > 0:
 		return fromUnknown
-	case len(l.Wish.Nameservers) > 0 && r.State.Contains(l.Wish.Nameservers):
+	case len(l.Wish.Nameservers) > 0 && v.Have.Contains(l.Wish.Nameservers):
 		return fromNetworkManager
 	}
 	return fromOther
 }
 
-// Ready reports whether Azure has been told that the machine is ready.
+// Ready reports whether Azure received Ready in this boot.
 func (s Status) Ready() bool { return s.CheckIn != nil && s.CheckIn.State == boot.Ready }
-
-// attempts is a number of attempts for people.
-func attempts(n int) string {
-	if n == 1 {
-		return "1 attempt"
-	}
-	return fmt.Sprintf("%d attempts", n)
-}

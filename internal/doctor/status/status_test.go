@@ -2,25 +2,25 @@ package status_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor/live"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor/status"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/term"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/networkd"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/schematest"
@@ -36,18 +36,6 @@ var (
 	at       = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 )
 
-// machine is what a test makes of it.
-type machine struct {
-	files       fstest.MapFS
-	records     boot.Dir
-	nm          live.NetworkManager
-	nmErr       error
-	resolved    map[int]live.Resolved
-	resolvedErr error
-}
-
-func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
-
 func ready() boot.CheckIn {
 	return boot.CheckIn{
 		BootID: bootID, State: boot.Ready, WireServer: "168.63.129.16", Source: boot.FromOption245, Via: "health", Interface: "eth0",
@@ -55,122 +43,104 @@ func ready() boot.CheckIn {
 	}
 }
 
-func servers(addrs ...netip.Addr) live.Resolved {
-	var r live.Resolved
+func servers(addrs ...netip.Addr) resolv.Link {
+	var l resolv.Link
 	for _, a := range addrs {
-		r.State.Nameservers = append(r.State.Nameservers, resolv.Server{Addr: a})
+		l.Nameservers = append(l.Nameservers, resolv.Server{Addr: a})
 	}
-	return r
+	return l
 }
 
 // healthy is a machine that is ready, with one interface.
-func healthy(t *testing.T) *machine {
-	t.Helper()
-	lease := nm.Lease{Nameservers: []netip.Addr{azureDNS}}
-	m := &machine{
-		files: fstest.MapFS{
-			"proc/cmdline": file("ignition.platform.id=azure"), "proc/sys/kernel/random/boot_id": file(bootID + "\n"),
-			"proc/net/route":             file("eth0\t00000000\t01004D0A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"),
-			"sys/class/net/eth0/ifindex": file("2\n"),
-			"sys/class/net/eth1/ifindex": file("3\n"),
-			"sys/class/net/tun0/ifindex": file("4\n"),
-		},
-		records: boot.Dir(filepath.Join(t.TempDir(), "state")),
-		nm: live.NetworkManager{
-			Devices:       []live.Device{{Interface: "eth0", Lease: &lease}, {Interface: "veth9"}},
+func healthy() *machine.Snapshot {
+	return &machine.Snapshot{
+		Platform: machine.Platform{Azure: true, Why: "ignition.platform.id=azure"}, Interface: "eth0",
+		Records: machine.Records{BootID: bootID, CheckIn: machine.Seen[boot.CheckIn]{V: ready()}, Links: map[string]machine.Seen[boot.Link]{}},
+		NM: machine.Seen[nm.Snapshot]{V: nm.Snapshot{
+			Devices:       []nm.DeviceInfo{{Interface: "eth0", State: 100, Managed: true, Lease: &nm.Lease{Nameservers: []netip.Addr{azureDNS}}}, {Interface: "veth9"}},
 			Configuration: []map[string]any{{"interface": "eth0", "nameservers": []string{"168.63.129.16"}, "domains": []string{"a.example"}}},
+		}},
+		Networkd: machine.Seen[[]networkd.Link]{Err: networkd.ErrNotRunning},
+		Resolved: machine.Seen[resolv.Snapshot]{V: resolv.Snapshot{Links: map[int]resolv.Link{2: servers(azureDNS)}}},
+		Kernel: machine.Kernel{
+			Links: []machine.Link{{Name: "eth0", Index: 2}, {Name: "eth1", Index: 3}, {Name: "tun0", Index: 4}}, DefaultRoutes: []string{"eth0"},
 		},
-		resolved: map[int]live.Resolved{2: servers(azureDNS)},
-	}
-	m.write(t, ready())
-	return m
-}
-
-func (m *machine) write(t *testing.T, rec boot.CheckIn) {
-	t.Helper()
-	if err := m.records.WriteCheckIn(rec); err != nil {
-		t.Fatal(err)
 	}
 }
 
-func (m *machine) link(t *testing.T, index int, rec boot.Link) {
-	t.Helper()
-	rec.BootID = bootID
-	if err := m.records.WriteLink(index, rec); err != nil {
-		t.Fatal(err)
-	}
+func record(m *machine.Snapshot, iface string, rec boot.Link) {
+	rec.Interface = iface
+	m.Records.Links[iface] = machine.Seen[boot.Link]{V: rec}
 }
 
 func TestStatus(t *testing.T) {
 	tests := []struct {
 		name   string // of the golden files
-		change func(*testing.T, *machine)
+		change func(*machine.Snapshot)
 		ready  bool
 	}{
-		{"ready", func(*testing.T, *machine) {}, true},
-		{"pushed", func(t *testing.T, m *machine) {
-			m.link(t, 2, boot.Link{Interface: "eth0", State: boot.Pushed, Nameservers: []netip.Addr{azureDNS}})
+		{"ready", func(*machine.Snapshot) {}, true},
+		{"pushed", func(m *machine.Snapshot) {
+			record(m, "eth0", boot.Link{State: boot.Pushed, Nameservers: []netip.Addr{azureDNS}})
 		}, true},
-		{"left", func(t *testing.T, m *machine) {
-			r := servers(other)
-			r.State.Domains = []resolv.Domain{{Name: "a.example"}, {Name: "corp.example", RouteOnly: true}}
-			m.resolved[2] = r
-			m.link(t, 2, boot.Link{Interface: "eth0", State: boot.Left, Reason: "somebody else gave the link nameservers"})
+		{"left", func(m *machine.Snapshot) {
+			l := servers(other)
+			l.Domains = []resolv.Domain{{Name: "a.example"}, {Name: "corp.example", RouteOnly: true}}
+			m.Resolved.V.Links[2] = l
+			record(m, "eth0", boot.Link{State: boot.Left, Reason: "something else configured other nameservers for the link"})
 		}, true},
-		{"none", func(_ *testing.T, m *machine) {
-			m.files["proc/cmdline"] = file("quiet")
-			m.files["sys/class/dmi/id/chassis_asset_tag"] = file("7783-7084-3265-9085-8269-3286-77\n")
-			m.files["proc/sys/kernel/random/boot_id"] = file("b0070002-0000-4000-8000-000000000002\n")
-			m.resolved[2] = servers()
-			m.nm.Devices[0].Lease.Nameservers = nil
-			m.nm.Configuration = nil
+		{"none", func(m *machine.Snapshot) {
+			m.Platform.Why = "chassis asset tag 7783-7084-3265-9085-8269-3286-77"
+			m.Records.CheckIn = machine.Seen[boot.CheckIn]{Err: fs.ErrNotExist}
+			m.Resolved.V.Links, m.NM.V.Devices[0].Lease.Nameservers, m.NM.V.Configuration = nil, nil, nil
 		}, false},
-		{"trying", func(t *testing.T, m *machine) {
-			rec := ready()
+		{"trying", func(m *machine.Snapshot) {
+			rec := &m.Records.CheckIn.V
 			rec.State, rec.Attempts, rec.Interface, rec.Source = boot.Trying, 17, "", boot.FromConstant
 			rec.LastError = "wire: GET http://168.63.129.16/machine/?comp=goalstate: dial tcp 168.63.129.16:80: connect: no route to host"
-			m.write(t, rec)
+			m.Records.Holder = "process 4711"
 		}, false},
-		{"failed", func(t *testing.T, m *machine) {
-			rec := ready()
-			rec.State, rec.Source = boot.Failed, boot.FromOperator
-			m.write(t, rec)
+		// D12: the unit is stopped or masked.
+		{"nobody-tries", func(m *machine.Snapshot) { m.Records.CheckIn.V.State = boot.Trying }, false},
+		{"failed", func(m *machine.Snapshot) {
+			m.Records.CheckIn.V.State, m.Records.CheckIn.V.Source = boot.Failed, boot.FromOperator
 		}, false},
-		{"two-interfaces", func(_ *testing.T, m *machine) {
-			m.nm.Devices = append(m.nm.Devices, live.Device{Interface: "eth1", Lease: &nm.Lease{Nameservers: []netip.Addr{other}}})
-			m.nm.Configuration = append(m.nm.Configuration, map[string]any{"interface": "eth1", "nameservers": []string{"dns+tls://203.0.113.1#name"}})
-			m.files["proc/net/route"] = file("tun0\t00000000\t00000000\t0001\t0\t0\t50\t00000000\t0\t0\t0\neth0\t00000000\t01004D0A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n")
-			m.resolved[3], m.resolved[4] = servers(other), servers(other)
+		{"two-interfaces", func(m *machine.Snapshot) {
+			m.NM.V.Devices = append(m.NM.V.Devices, nm.DeviceInfo{Interface: "eth1", Lease: &nm.Lease{Nameservers: []netip.Addr{other}}})
+			m.NM.V.Configuration = append(m.NM.V.Configuration, map[string]any{"interface": "eth1", "nameservers": []string{"dns+tls://203.0.113.1#name"}})
+			m.Kernel.DefaultRoutes = []string{"tun0", "eth0"}
+			m.Resolved.V.Links[3], m.Resolved.V.Links[4] = servers(other), servers(other)
 		}, true},
-		{"unreadable", func(t *testing.T, m *machine) {
-			m.records = boot.Dir(filepath.Join(t.TempDir(), "state"))
-			if err := os.MkdirAll(filepath.Join(string(m.records), "check-in.json"), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			m.nmErr = errors.New("NetworkManager does not answer: no answer within 3s")
-			m.resolvedErr = live.ErrNotRunning
+		// D18: neither a lease nor a default route.
+		{"only-a-record", func(m *machine.Snapshot) {
+			record(m, "tun0", boot.Link{State: boot.Pushed, Nameservers: []netip.Addr{other}})
+			m.Resolved.V.Links[4] = servers(other)
+		}, true},
+		{"networkd", func(m *machine.Snapshot) {
+			m.NM = machine.Seen[nm.Snapshot]{Err: nm.ErrNotRunning}
+			m.Networkd = machine.Seen[[]networkd.Link]{V: []networkd.Link{{
+				Name: "eth0", Index: 2, Managed: true, Lease: &nm.Lease{Nameservers: []netip.Addr{azureDNS}}, Nameservers: []netip.Addr{azureDNS},
+			}}}
+		}, true},
+		{"unreadable", func(m *machine.Snapshot) {
+			m.Records.CheckIn = machine.Seen[boot.CheckIn]{Err: errors.New("boot: /run/nm-azure-dispatch/check-in.json is a directory, want a regular file: remove it")}
+			m.NM = machine.Seen[nm.Snapshot]{Err: errors.New("no answer within 2s")}
+			m.Resolved = machine.Seen[resolv.Snapshot]{Err: resolv.ErrNotRunning}
 		}, false},
-		{"not-azure", func(_ *testing.T, m *machine) { m.files["proc/cmdline"] = file("ignition.platform.id=qemu") }, false},
+		{"not-azure", func(m *machine.Snapshot) {
+			*m = machine.Snapshot{Platform: machine.Platform{Why: "ignition.platform.id=qemu"}}
+		}, false},
+		{"platform-unknown", func(m *machine.Snapshot) {
+			*m = machine.Snapshot{Platform: machine.Platform{Err: errors.New("azure: open /proc/cmdline: permission denied")}}
+		}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			m := healthy(t)
-			tt.change(t, m)
-			s := status.Read(t.Context(), status.Env{
-				Root: m.files, Records: m.records,
-				NetworkManager: func(context.Context) (live.NetworkManager, error) {
-					if m.nmErr != nil {
-						return live.NetworkManager{}, m.nmErr
-					}
-					return m.nm, nil
-				},
-				Resolved: func(_ context.Context, index int) (live.Resolved, error) { return m.resolved[index], m.resolvedErr },
-			})
+			m := healthy()
+			tt.change(m)
+			s := status.Of(m)
 			if s.Ready() != tt.ready {
 				t.Errorf("ready: %v, want %v", s.Ready(), tt.ready)
-			}
-			for i, n := range s.NotRead {
-				s.NotRead[i].Why = strings.ReplaceAll(n.Why, string(m.records), "/run/nm-azure-dispatch")
 			}
 			var text, colour bytes.Buffer
 			if err := errors.Join(s.Print(&text, false), s.Print(&colour, true)); err != nil {

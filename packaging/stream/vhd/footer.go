@@ -7,7 +7,6 @@
 package vhd
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -44,8 +43,15 @@ const (
 )
 
 func (t Type) String() string {
-	name := map[Type]string{Fixed: "fixed", Dynamic: "dynamic", Differencing: "differencing"}[t]
-	return fmt.Sprintf("%d (%s)", uint32(t), cmp.Or(name, "unknown"))
+	switch t {
+	case Fixed:
+		return "2 (fixed)"
+	case Dynamic:
+		return "3 (dynamic)"
+	case Differencing:
+		return "4 (differencing)"
+	}
+	return fmt.Sprintf("%d (unknown)", uint32(t))
 }
 
 // A Footer holds those fields of a footer that Azure looks at.

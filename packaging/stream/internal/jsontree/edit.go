@@ -2,39 +2,43 @@ package jsontree
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
-
-	"github.com/tailscale/hujson"
 )
 
-// A style is the white space that separates what a document holds.
+// A style is how a document separates what it holds.
 type style struct {
-	eol    string // line end before a member; empty if the document is one line
-	unit   string // indentation of one level
-	before string // between a name and its colon
-	after  string // between the colon and the value
+	eol   string // line end before a member; empty if the document is one line
+	unit  string // indentation of one level
+	colon string // between name and value
 }
 
-func defaultStyle() style { return style{eol: "\n", unit: "    ", after: " "} }
+func defaultStyle() style { return style{eol: "\n", unit: "    ", colon: ": "} }
 
 // styleOf reads the style off the first member of a document.
-func styleOf(root *hujson.Value) style {
-	members := root.Value.(*hujson.Object).Members
-	if len(members) == 0 {
+func styleOf(root *Node) style {
+	if len(root.members) == 0 {
 		return defaultStyle()
 	}
-	first := members[0]
-	st := style{before: string(first.Name.AfterExtra), after: string(first.Value.BeforeExtra)}
-	lead := first.Name.BeforeExtra
-	if i := bytes.LastIndexByte(lead, '\n'); i >= 0 {
-		st.eol, st.unit = "\n", string(lead[i+1:])
-		if i > 0 && lead[i-1] == '\r' {
-			st.eol = "\r\n"
-		}
+	lead, colon := root.members[0].split()
+	i := bytes.LastIndexByte(lead, '\n')
+	if i < 0 {
+		return style{colon: string(colon)}
 	}
-	return st
+	eol := "\n"
+	if i > 0 && lead[i-1] == '\r' {
+		eol = "\r\n"
+	}
+	return style{eol: eol, unit: string(lead[i+1:]), colon: string(colon)}
+}
+
+// split returns the white space before a member's name and what stands
+// between the name and the value.
+func (m *member) split() (lead, colon []byte) {
+	open := bytes.IndexByte(m.head, '"')
+	end := bytes.LastIndexByte(m.head, '"')
+	return m.head[:open:open], m.head[end+1:]
 }
 
 // Set makes the value under the names of path the string s. Objects that are
@@ -42,65 +46,75 @@ func styleOf(root *hujson.Value) style {
 // to the end of its object, spaced like its neighbour or else like the
 // document. A string that is s already keeps its spelling.
 func (d *Doc) Set(s string, path ...string) error {
-	n := d.Root()
+	n := &d.root
 	for depth, name := range path {
-		if n.Value.Kind() == 'n' {
-			n.Value = &hujson.Object{}
+		if n.kind == null {
+			*n = Node{kind: object}
 		}
-		if !n.IsObject() {
+		if n.kind != object {
 			return fmt.Errorf("%s is %s: want an object", strings.Join(path[:depth], "."), n.Kind())
 		}
-		next := n.Get(name)
+		next := n.member(name)
 		if next == nil {
-			next = d.style.grow(n.Value.(*hujson.Object), name, depth)
+			next = n.grow(name, d.style, depth)
 		}
 		n = next
 	}
-	if have, ok := n.Text(); !ok || have != s {
-		n.Value = hujson.String(s)
+	if have, ok := n.Text(); ok && have == s {
+		return nil
 	}
+	*n = Node{kind: text, raw: quote(s)}
 	return nil
 }
 
-// grow adds a member to an object that is depth levels below the root, and
-// returns its value: an empty object.
-func (st style) grow(obj *hujson.Object, name string, depth int) *Node {
-	m := hujson.ObjectMember{Name: hujson.Value{Value: hujson.String(name)}, Value: hujson.Value{Value: &hujson.Object{}}}
-	m.Name.AfterExtra, m.Value.BeforeExtra = []byte(st.before), []byte(st.after)
-	if st.eol != "" {
-		m.Name.BeforeExtra = []byte(st.eol + strings.Repeat(st.unit, depth+1))
+// grow adds a member to n, which is depth levels below the root, and returns
+// its value: an empty object.
+func (n *Node) grow(name string, st style, depth int) *Node {
+	lead, colon := []byte(st.eol+strings.Repeat(st.unit, depth+1)), []byte(st.colon)
+	if st.eol == "" {
+		lead = nil
 	}
-	switch last := len(obj.Members) - 1; {
+	switch last := len(n.members) - 1; {
 	case last > 0 || last == 0 && st.eol != "":
-		like := obj.Members[last]
-		m.Name.BeforeExtra, m.Name.AfterExtra, m.Value.BeforeExtra = like.Name.BeforeExtra, like.Name.AfterExtra, like.Value.BeforeExtra
-	case last == 0 && st.after != "":
-		m.Name.BeforeExtra = []byte(" ") // one line, with a blank after each comma too
+		lead, colon = n.members[last].split()
+	case last == 0 && strings.HasSuffix(st.colon, " "):
+		lead = []byte(" ") // one line, with a blank after each comma too
 	case last < 0 && st.eol != "":
-		obj.AfterExtra = []byte(st.eol + strings.Repeat(st.unit, depth))
+		n.tail = []byte(st.eol + strings.Repeat(st.unit, depth))
 	}
-	obj.Members = append(obj.Members, m)
-	return (*Node)(&obj.Members[len(obj.Members)-1].Value)
+	head := append(bytes.Clone(lead), quote(name)...)
+	n.members = append(n.members, member{name: name, head: append(head, colon...), value: Node{kind: object}})
+	if n.index != nil {
+		n.index[name] = len(n.members) - 1
+	}
+	return &n.members[len(n.members)-1].value
 }
 
-// Delete removes the member at the end of path, and reports whether there was
-// one.
+// Delete removes the member at the end of path, and says whether there was one.
 func (d *Doc) Delete(path ...string) bool {
-	parent := d.Root().Get(path[:len(path)-1]...)
-	if !parent.IsObject() {
+	n := d.root.Get(path[:len(path)-1]...)
+	if n == nil {
 		return false
 	}
-	obj := parent.Value.(*hujson.Object)
-	i := slices.IndexFunc(obj.Members, func(m hujson.ObjectMember) bool { return text(m.Name.Value) == path[len(path)-1] })
-	if i < 0 {
-		return false
+	for i := range n.members {
+		if n.members[i].name != path[len(path)-1] {
+			continue
+		}
+		n.members = append(n.members[:i:i], n.members[i+1:]...)
+		n.index = nil // the positions are others now
+		if len(n.members) == 0 {
+			n.tail = nil
+		}
+		return true
 	}
-	obj.Members = slices.Concat(obj.Members[:i], obj.Members[i+1:]) // All goes on with the old ones
-	if len(obj.Members) == 0 {
-		obj.AfterExtra = nil
-	} else if last := &obj.Members[len(obj.Members)-1].Value; last.AfterExtra != nil {
-		// White space behind the last value would be written with a comma.
-		obj.AfterExtra, last.AfterExtra = append(last.AfterExtra, obj.AfterExtra...), nil
-	}
-	return true
+	return false
+}
+
+// quote writes s as JSON without the escapes that encoding/json adds for HTML.
+func quote(s string) []byte {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a string cannot fail
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }

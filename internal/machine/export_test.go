@@ -1,0 +1,12 @@
+package machine
+
+// What the tests read by themselves.
+var (
+	ReadHook    = readHook
+	ReadConf    = readConf
+	ReadKernel  = readKernel
+	ReadRecords = readRecords
+)
+
+// Pick is for the tests of the choice of an interface.
+func (s *Snapshot) Pick() string { return s.pick() }

@@ -1,0 +1,300 @@
+package machine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/netlink"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/networkd"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
+)
+
+const (
+	bootID = "b0070001-0000-4000-8000-000000000001"
+	routes = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n" +
+		"eth0\t00000000\t01004D0A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"
+)
+
+func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text), Mode: 0o644} }
+
+func symlink(target string) *fstest.MapFile {
+	return &fstest.MapFile{Data: []byte(target), Mode: fs.ModeSymlink | 0o777}
+}
+
+func files() fstest.MapFS {
+	return fstest.MapFS{
+		"proc/cmdline": file("ro ignition.platform.id=azure"), "proc/net/route": file(routes), "proc/sys/kernel/random/boot_id": file(bootID + "\n"),
+		"run/systemd/system/x": file(""), "sys/class/net/eth0/type": file("1\n"), "sys/class/net/eth0/ifindex": file("2\n"),
+		"etc/resolv.conf": symlink("../run/systemd/resolve/stub-resolv.conf"), "run/systemd/resolve/stub-resolv.conf": file("nameserver 127.0.0.53\n"),
+	}
+}
+
+// hang is what does not answer: it returns when its context ends, or never.
+func hang[T any](ctx context.Context) (T, error) {
+	var none T
+	<-ctx.Done()
+	return none, fmt.Errorf("gave up: %w", context.Cause(ctx))
+}
+
+// Whatever hangs, both halves end within five seconds, and each source that does
+// not answer says so.
+func TestHangingSources(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		s := machine.Gather(t.Context(), machine.Sources{
+			Root: files(), Records: boot.Dir(t.TempDir()), Own: func() []netip.Addr { return nil }, Label: func(string) string { return "" },
+			NetworkManager: hang[nm.Snapshot], Networkd: hang[[]networkd.Link], Resolved: hang[resolv.Snapshot],
+			Units: func(ctx context.Context, _ []string) (map[string]machine.Unit, error) {
+				return hang[map[string]machine.Unit](ctx)
+			},
+		})
+		for name, err := range map[string]error{"NetworkManager": s.NM.Err, "systemd-networkd": s.Networkd.Err, "systemd-resolved": s.Resolved.Err} {
+			if err == nil {
+				t.Errorf("%s has answered", name)
+			}
+		}
+		if s.Interface != "eth0" || !s.Units.Systemd || s.Conf.ResolvConf.Err != nil || s.Records.BootID != bootID {
+			t.Errorf("what does not hang is missing: %+v", s)
+		}
+		var late machine.NoAnswer
+		never := make(chan struct{})
+		defer close(never)
+		s.Probe(t.Context(), machine.Prober{
+			Rules: func() ([]netlink.Rule, error) {
+				<-never // not even when its context ends
+				return nil, nil
+			},
+			Route:     func(_, _ netip.Addr) (netlink.Route, error) { return netlink.Route{}, nil },
+			Dial:      func(ctx context.Context, _ netip.AddrPort) error { return second(hang[int](ctx)) },
+			GoalState: func(ctx context.Context, _ netip.Addr) (wire.GoalState, error) { return hang[wire.GoalState](ctx) },
+			Small:     func(ctx context.Context, _ netip.Addr) error { return second(hang[int](ctx)) },
+			Ask: func(ctx context.Context, _ netip.Addr, _ string) (resolv.Answer, error) {
+				return hang[resolv.Answer](ctx)
+			},
+			LookUp: func(ctx context.Context, _ string) (resolv.Found, error) { return hang[resolv.Found](ctx) },
+		})
+		for name, err := range map[string]error{
+			"route": s.Probes.Route.Err, "dial": s.Probes.TCP, "goal state": s.Probes.GoalState.Err, "small": s.Probes.Small, "resolv.conf": s.Probes.File[0].Err, "lookup": s.Probes.LookUp.Err,
+		} {
+			if err == nil || name != "small" && name != "resolv.conf" && !errors.As(err, &late) {
+				t.Errorf("%s: error is %v", name, err)
+			}
+		}
+		if took := time.Since(start); took > 4800*time.Millisecond {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+func TestNotAzure(t *testing.T) {
+	s := machine.Gather(t.Context(), machine.Sources{Root: fstest.MapFS{"proc/cmdline": file("ignition.platform.id=qemu")}})
+	if s.Probe(t.Context(), machine.Prober{}); s.Platform.Azure {
+		t.Error("qemu is Azure")
+	}
+}
+
+// A request that is slow is put in small segments too; one that is not, is not.
+// The route is the one for the address that the kernel sends from.
+func TestSmallSegments(t *testing.T) {
+	for took, want := range map[time.Duration]int{time.Millisecond: 0, time.Second: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			s := &machine.Snapshot{Platform: machine.Platform{Azure: true}, Kernel: machine.Kernel{Links: []machine.Link{{Name: "eth0", Index: 2}}}}
+			s.Probe(t.Context(), machine.Prober{
+				Rules: func() ([]netlink.Rule, error) {
+					return []netlink.Rule{{Priority: 0, Action: 1, Table: 255}, {Priority: 9, Action: 8, To: netip.MustParsePrefix("168.63.129.16/32")}}, nil
+				},
+				Route: func(_, from netip.Addr) (netlink.Route, error) {
+					if from.IsValid() {
+						return netlink.Route{Index: 2, Table: 100}, nil // by a rule for the source
+					}
+					return netlink.Route{Index: 3, Table: 254, Source: netip.MustParseAddr("10.0.0.4")}, nil
+				},
+				Dial: func(context.Context, netip.AddrPort) error { return syscall.ECONNREFUSED },
+				GoalState: func(context.Context, netip.Addr) (wire.GoalState, error) {
+					time.Sleep(took)
+					return wire.GoalState{}, nil
+				},
+				Small:  func(context.Context, netip.Addr) error { asked++; return nil },
+				LookUp: func(context.Context, string) (resolv.Found, error) { return resolv.Found{}, nil },
+			})
+			route := machine.Route{Interface: "eth0", Source: netip.MustParseAddr("10.0.0.4"), Table: 100, Rules: []string{"9: to 168.63.129.16/32 prohibit"}}
+			if diff := cmp.Diff(route, s.Probes.Route.V, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+				t.Errorf("route (-want +got):\n%s", diff)
+			}
+			if asked != want || !errors.Is(s.Probes.TCP, syscall.ECONNREFUSED) {
+				t.Errorf("%v: asked %d times, want %d; dial: %v", took, asked, want, s.Probes.TCP)
+			}
+		})
+	}
+}
+
+func script(text string, mode fs.FileMode, uid uint32) *fstest.MapFile {
+	return &fstest.MapFile{Data: []byte(text), Mode: mode, Sys: &syscall.Stat_t{Uid: uid}}
+}
+
+func TestReadHook(t *testing.T) {
+	const (
+		vendor = machine.VendorHook
+		gate   = "usr/lib/NetworkManager/dispatcher.d/no-wait.d/90-nm-azure-dispatch"
+		text   = "#!/bin/sh\nexec /usr/libexec/nm-azure-dispatch \"$@\"\n"
+	)
+	root := func(more fstest.MapFS) fstest.MapFS {
+		m := fstest.MapFS{vendor: symlink("no-wait.d/90-nm-azure-dispatch"), gate: script(text, 0o755, 0), machine.Program: script("\x7fELF", 0o755, 0)}
+		for name, f := range more {
+			m[name] = f
+		}
+		return m
+	}
+	tests := []struct {
+		name string
+		root fstest.MapFS
+		want machine.Hook
+	}{
+		{"missing", fstest.MapFS{}, machine.Hook{Name: vendor, File: vendor, Err: fs.ErrNotExist}},
+		{"the package's", root(nil), machine.Hook{Name: vendor, File: gate, Mode: 0o755, Calls: true, Program: true}},
+		{"replaced", root(fstest.MapFS{machine.AdminHook: script("#!/bin/sh\nexit 0\n", 0o700, 7)}), machine.Hook{Name: machine.AdminHook, File: machine.AdminHook, Mode: 0o700, Owner: 7, Program: true}},
+		{"masked", root(fstest.MapFS{machine.AdminHook: file("")}), machine.Hook{Name: machine.AdminHook, File: machine.AdminHook, Mode: 0o644, Empty: true, Calls: true, Program: true}},
+		{"the program itself", root(fstest.MapFS{machine.AdminHook: symlink("/usr/libexec/nm-azure-dispatch")}), machine.Hook{Name: machine.AdminHook, File: machine.Program, Mode: 0o755, Calls: true, Program: true}},
+		{"a loop of links", root(fstest.MapFS{vendor: symlink("90-nm-azure-dispatch")}), machine.Hook{Name: vendor, File: vendor, Err: syscall.ELOOP, Program: true}},
+		{"SELinux", root(fstest.MapFS{"sys/fs/selinux/enforce": file("1")}), machine.Hook{
+			Name: vendor, File: gate, Mode: 0o755, Calls: true, Program: true, Enforce: "1", EntryLabel: "label of /" + vendor, TargetLabel: "label of /" + gate,
+		}},
+	}
+	for _, tt := range tests {
+		got := machine.ReadHook(tt.root, func(name string) string { return "label of " + name })
+		if diff := cmp.Diff(tt.want, got, cmpopts.EquateErrors()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+func TestReadConf(t *testing.T) {
+	tests := []struct {
+		name string
+		root fstest.MapFS
+		want machine.Conf
+	}{
+		{"nothing", fstest.MapFS{}, machine.Conf{Hosts: []string{"dns"}, ResolvConf: machine.ResolvConf{File: "etc/resolv.conf", Err: fs.ErrNotExist}}},
+		{"a usual one", fstest.MapFS{
+			"etc/resolv.conf": symlink("../run/systemd/resolve/stub-resolv.conf"), "run/systemd/resolve/stub-resolv.conf": file("# x\nnameserver 127.0.0.53\nsearch a\nnameserver bad\n"),
+			"etc/nsswitch.conf": file("passwd: files\nhosts:\tfiles resolve [!UNAVAIL=return] dns # comment\n"), "usr/lib/x/libnss_resolve.so.2": file(""),
+			"usr/lib/systemd/system/systemd-networkd.service.wants/nm-azure-checkin.service": symlink("../nm-azure-checkin.service"),
+			"etc/NetworkManager/NetworkManager.conf":                                         file("[keyfile]\nunmanaged-devices=interface-name:eth0\n"),
+			"etc/NetworkManager/conf.d/dns.conf":                                             file("[global-dns-domain-*]\nservers=192.0.2.1\n"),
+		}, machine.Conf{
+			ResolvConf: machine.ResolvConf{File: machine.StubFile, Servers: []netip.Addr{netip.MustParseAddr("127.0.0.53")}},
+			Hosts:      []string{"resolve", "dns"}, NetworkdWants: []string{"nm-azure-checkin.service"}, Unmanaged: "etc/NetworkManager/NetworkManager.conf", Global: "etc/NetworkManager/conf.d/dns.conf",
+		}},
+		{
+			"files only, and resolve without its module",
+			fstest.MapFS{"etc/nsswitch.conf": file("hosts: files resolve\n"), "etc/resolv.conf": symlink("/run/x")},
+			machine.Conf{ResolvConf: machine.ResolvConf{File: "run/x", Err: fs.ErrNotExist}},
+		},
+	}
+	for _, tt := range tests {
+		if diff := cmp.Diff(tt.want, machine.ReadConf(tt.root), cmpopts.EquateErrors(), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// The lock of the check-in is found as the kernel shows it, and a record of a
+// link also where the link has neither a lease nor a default route.
+func TestRecords(t *testing.T) {
+	dir, root := boot.Dir(filepath.Join(t.TempDir(), "state")), files()
+	if err := dir.WriteLink(2, boot.Link{BootID: bootID, Interface: "eth0", State: boot.Pushed}); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := dir.LockCheckIn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	var st unix.Stat_t
+	if err := unix.Stat(filepath.Join(string(dir), "check-in.lock"), &st); err != nil {
+		t.Fatal(err)
+	}
+	line := fmt.Sprintf("2: FLOCK  ADVISORY  WRITE %%s %02x:%02x:%d 0 EOF\n", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
+	for pid, want := range map[string]string{"4711": "process 4711", "0": "another run"} {
+		root["proc/locks"] = file("1: POSIX  ADVISORY  WRITE 1 00:18:1 0 EOF\n" + fmt.Sprintf(line, pid))
+		r := machine.ReadRecords(root, dir, []machine.Link{{Name: "eth0", Index: 2}, {Name: "eth1", Index: 3}})
+		if r.Holder != want || len(r.Links) != 1 || r.Links["eth0"].V.State != boot.Pushed || !errors.Is(r.CheckIn.Err, fs.ErrNotExist) {
+			t.Errorf("pid %s: %+v", pid, r)
+		}
+	}
+}
+
+func TestReadKernel(t *testing.T) {
+	root := files()
+	for name, f := range (fstest.MapFS{
+		"sys/class/net/lo/type": file("772\n"), "sys/class/net/lo/ifindex": file("1\n"),
+		"sys/class/net/docker0/type": file("1\n"), "sys/class/net/docker0/bridge/x": file(""), "sys/class/net/docker0/ifindex": file("3\n"),
+		"sys/class/net/enP1/type": file("1\n"), "sys/class/net/enP1/master": symlink("../eth0"), "sys/class/net/enP1/ifindex": file("4\n"),
+		"sys/class/net/eth9/type": file("1\n"), "sys/class/net/eth9/device/x": file(""), "sys/class/net/eth9/ifindex": file("5\n"),
+		"proc/net/arp": file("IP address       HW type     Flags       HW address            Mask     Device\n10.77.0.1        0x1         0x6         00:00:00:00:00:01     *        eth0\n10.77.0.9        0x1         0x0         00:00:00:00:00:00     *        eth0\n"),
+	}) {
+		root[name] = f
+	}
+	want := machine.Kernel{
+		Links: []machine.Link{
+			{Name: "lo", Index: 1}, {Name: "eth0", Index: 2, Ethernet: true}, {Name: "docker0", Index: 3}, {Name: "enP1", Index: 4}, {Name: "eth9", Index: 5, Ethernet: true, Hardware: true},
+		},
+		DefaultRoutes: []string{"eth0"},
+		Neighbours: []machine.Neighbour{
+			{Addr: netip.MustParseAddr("10.77.0.1"), Interface: "eth0", Permanent: true, Complete: true}, {Addr: netip.MustParseAddr("10.77.0.9"), Interface: "eth0"},
+		},
+	}
+	got := machine.ReadKernel(root, func() []netip.Addr { return nil })
+	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+		t.Errorf("kernel (-want +got):\n%s", diff)
+	}
+}
+
+func TestPick(t *testing.T) {
+	nic := func(name string, index int) machine.Link {
+		return machine.Link{Name: name, Index: index, Ethernet: true, Hardware: true}
+	}
+	primary := &nm.Lease{Routes: []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}}
+	device := func(name string, l *nm.Lease) nm.DeviceInfo {
+		return nm.DeviceInfo{Interface: name, Managed: true, Lease: l}
+	}
+	tests := []struct {
+		name   string
+		links  []machine.Link
+		routes []string
+		nm     []nm.DeviceInfo
+		want   string
+	}{
+		{"nothing", nil, nil, nil, ""},
+		{"the default route", []machine.Link{nic("eth0", 2), nic("eth1", 3)}, []string{"eth1"}, []nm.DeviceInfo{device("eth1", &nm.Lease{Routers: []netip.Addr{{}}})}, "eth1"},
+		{"the first of hardware", []machine.Link{{Name: "tap0", Index: 2, Ethernet: true}, nic("eth9", 3)}, nil, nil, "eth9"},
+		{"the primary one, whatever the metric", []machine.Link{nic("eth0", 2), nic("eth1", 3)}, []string{"eth1", "eth0"}, []nm.DeviceInfo{device("eth0", primary), device("eth1", &nm.Lease{})}, "eth0"},
+		{"of a VF and its twin the preferred", []machine.Link{nic("eth0", 2), nic("enP1", 3)}, []string{"enP1", "eth0"}, []nm.DeviceInfo{device("eth0", primary), device("enP1", primary)}, "enP1"},
+		// D15
+		{"the primary one has no lease", []machine.Link{nic("eth0", 2), nic("eth1", 3)}, nil, []nm.DeviceInfo{device("eth0", nil), device("eth1", &nm.Lease{})}, "eth0"},
+	}
+	for _, tt := range tests {
+		s := machine.Snapshot{Kernel: machine.Kernel{Links: tt.links, DefaultRoutes: tt.routes}, NM: machine.Seen[nm.Snapshot]{V: nm.Snapshot{Devices: tt.nm}}}
+		if got := s.Pick(); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}

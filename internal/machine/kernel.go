@@ -1,0 +1,97 @@
+package machine
+
+import (
+	"errors"
+	"io/fs"
+	"net/netip"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/link"
+)
+
+const (
+	classNet  = "sys/class/net"
+	arpFile   = "proc/net/arp" // proc(5)
+	arpDone   = 0x2            // ATF_COM, linux/if_arp.h
+	arpByHand = 0x4            // ATF_PERM
+	locksFile = "proc/locks"
+	lockName  = "check-in.lock" // of the package boot
+)
+
+func readKernel(root fs.FS, own func() []netip.Addr) Kernel {
+	k := Kernel{DefaultRoutes: link.DefaultRoutes(root), Own: own()}
+	entries, _ := fs.ReadDir(root, classNet) // none if it cannot be read
+	for _, e := range entries {
+		l := Link{Name: e.Name()}
+		l.Index, _ = link.Index(root, l.Name)
+		kind, _ := fs.ReadFile(root, path.Join(classNet, l.Name, "type"))
+		_, notBridge := fs.Stat(root, path.Join(classNet, l.Name, "bridge"))
+		l.Ethernet = strings.TrimSpace(string(kind)) == "1" && notBridge != nil && !link.Slave(root, l.Name) // ARPHRD_ETHER
+		_, err := fs.Stat(root, path.Join(classNet, l.Name, "device"))
+		l.Hardware = err == nil
+		k.Links = append(k.Links, l)
+	}
+	slices.SortFunc(k.Links, func(a, b Link) int { return a.Index - b.Index })
+	for line := range strings.Lines(string(read(root, arpFile))) {
+		// Address HWtype Flags HWaddress Mask Device
+		f := strings.Fields(line)
+		if len(f) < 6 {
+			continue
+		}
+		addr, err := netip.ParseAddr(f[0])
+		flags, _ := strconv.ParseUint(f[2], 0, 32)
+		if err == nil {
+			k.Neighbours = append(k.Neighbours, Neighbour{addr, f[5], flags&arpByHand != 0, flags&arpDone != 0})
+		}
+	}
+	return k
+}
+
+// readRecords reads the records of this boot, also those of links.
+func readRecords(root fs.FS, dir boot.Dir, links []Link) Records {
+	r := Records{Links: map[string]Seen[boot.Link]{}}
+	r.BootID, r.BootErr = boot.ID(root)
+	r.CheckIn.V, r.CheckIn.Err = dir.CheckIn(r.BootID)
+	r.Holder = holder(root, dir)
+	for _, l := range links {
+		rec, err := dir.Link(l.Index, r.BootID, l.Name)
+		if !errors.Is(err, fs.ErrNotExist) {
+			r.Links[l.Name] = Seen[boot.Link]{rec, err}
+		}
+	}
+	return r
+}
+
+// holder tells who holds the lock of the check-in. To try it would be to hold
+// it for a moment, and a run that comes then would leave the check-in to this
+// one. So /proc/locks is read: "1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0
+// EOF", the device in hex. Lines with an arrow are of those who wait.
+func holder(root fs.FS, dir boot.Dir) string {
+	var st unix.Stat_t
+	if err := unix.Lstat(path.Join(string(dir), lockName), &st); err != nil {
+		return ""
+	}
+	file := strings.Join([]string{hex(unix.Major(st.Dev)), hex(unix.Minor(st.Dev)), strconv.FormatUint(st.Ino, 10)}, ":")
+	for line := range strings.Lines(string(read(root, locksFile))) {
+		f := strings.Fields(line)
+		if len(f) < 6 || f[1] != "FLOCK" || f[5] != file {
+			continue
+		}
+		if pid, err := strconv.Atoi(f[4]); err == nil && pid > 0 {
+			return "process " + f[4]
+		}
+		return "another run" // in another pid namespace
+	}
+	return ""
+}
+
+func hex(n uint32) string {
+	s := strconv.FormatUint(uint64(n), 16)
+	return strings.Repeat("0", max(2-len(s), 0)) + s
+}

@@ -1,0 +1,262 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/netlink"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
+)
+
+const (
+	dialLimit = 2 * time.Second // the check-in's own
+	// slow is when a goal state is also asked for in small segments.
+	slow = 700 * time.Millisecond
+	// maxServers bounds how many nameservers are asked.
+	maxServers = 16
+	// publicName is asked for where neither the operator nor the lease names one.
+	// Any answer will do, also that there is no such name.
+	publicName = "azure.microsoft.com"
+)
+
+// Prober asks on the network. Every func returns when its context ends.
+type Prober struct {
+	Name      string // to look up; "" for one that the lease suggests
+	Route     func(to, from netip.Addr) (netlink.Route, error)
+	Rules     func() ([]netlink.Rule, error)
+	Dial      func(context.Context, netip.AddrPort) error
+	GoalState func(context.Context, netip.Addr) (wire.GoalState, error)
+	// Small asks for a goal state in small segments, and waits for any answer.
+	Small  func(context.Context, netip.Addr) error
+	Ask    func(ctx context.Context, server netip.Addr, name string) (resolv.Answer, error)
+	LookUp func(ctx context.Context, name string) (resolv.Found, error)
+}
+
+// Probe asks on the network what the checks need, all of it side by side.
+func (s *Snapshot) Probe(ctx context.Context, p Prober) {
+	if !s.Platform.Azure {
+		return
+	}
+	late := NoAnswer(probeLimit)
+	to, name := s.Target().Server, s.name(p.Name)
+	servers, file := s.Servers(), s.Conf.ResolvConf.Servers
+	file = file[:min(len(file), libcServers)]
+	s.Probes = Probes{
+		Route: Seen[Route]{Err: late}, TCP: late, GoalState: Seen[wire.GoalState]{Err: late}, Small: late, Default: late,
+		Servers: unanswered(servers, late), File: unanswered(file, late),
+		Name: name, Asked: p.Name != "", LookUp: Seen[resolv.Found]{Err: late}, Public: Seen[resolv.Found]{Err: late},
+	}
+	sources := []func(context.Context) func(*Snapshot){
+		func(context.Context) func(*Snapshot) {
+			r, err := p.route(s.Kernel.Links, to)
+			return func(s *Snapshot) { s.Probes.Route = Seen[Route]{r, err} }
+		},
+		func(ctx context.Context) func(*Snapshot) {
+			err := p.dial(ctx, to)
+			return func(s *Snapshot) { s.Probes.TCP = err }
+		},
+		func(ctx context.Context) func(*Snapshot) {
+			gs, err, small := p.goalState(ctx, to)
+			return func(s *Snapshot) { s.Probes.GoalState, s.Probes.Small = Seen[wire.GoalState]{gs, err}, small }
+		},
+		func(ctx context.Context) func(*Snapshot) {
+			replies := p.ask(ctx, servers, name)
+			return func(s *Snapshot) { s.Probes.Servers = replies }
+		},
+		func(ctx context.Context) func(*Snapshot) {
+			replies := p.ask(ctx, file, name)
+			return func(s *Snapshot) { s.Probes.File = replies }
+		},
+		func(ctx context.Context) func(*Snapshot) {
+			f, err := p.LookUp(ctx, name)
+			return func(s *Snapshot) { s.Probes.LookUp = Seen[resolv.Found]{f, named(ctx, err)} }
+		},
+	}
+	if to != wire.DefaultAddr {
+		sources = append(sources, func(ctx context.Context) func(*Snapshot) {
+			_, err := p.GoalState(ctx, wire.DefaultAddr)
+			return func(s *Snapshot) { s.Probes.Default = err }
+		})
+	}
+	if s.AllNames() != "" {
+		sources = append(sources, func(ctx context.Context) func(*Snapshot) {
+			f, err := p.LookUp(ctx, publicName)
+			return func(s *Snapshot) { s.Probes.Public = Seen[resolv.Found]{f, named(ctx, err)} }
+		})
+	}
+	all(ctx, probeLimit, s, sources...)
+}
+
+// route asks as the kernel does for a connection: for a source address first,
+// and again with it, since a routing rule may go by that.
+func (p Prober) route(links []Link, to netip.Addr) (Route, error) {
+	var out Route
+	rules, _ := p.Rules() // none that can be named
+	for _, r := range rules {
+		if r.Action != actionTable || r.Table < unix.RT_TABLE_DEFAULT || r.Table > unix.RT_TABLE_LOCAL {
+			out.Rules = append(out.Rules, ruleText(r))
+		}
+	}
+	first, err := p.Route(to, netip.Addr{})
+	r := first
+	if err == nil && first.Source.IsValid() {
+		r, err = p.Route(to, first.Source)
+	}
+	if err != nil {
+		return out, err
+	}
+	out.Gateway, out.Source, out.Table = r.Gateway, first.Source, r.Table
+	for _, l := range links {
+		if l.Index == r.Index {
+			out.Interface = l.Name
+		}
+	}
+	return out, nil
+}
+
+const actionTable = 1 // FR_ACT_TO_TBL, linux/fib_rules.h
+
+// ruleText is a rule as ip-rule(8) prints it, as far as it is read.
+func ruleText(r netlink.Rule) string {
+	text := fmt.Sprintf("%d:", r.Priority)
+	for _, f := range []struct {
+		set  bool
+		text string
+	}{
+		{r.From.IsValid(), "from " + r.From.String()},
+		{r.To.IsValid(), "to " + r.To.String()},
+		{r.Iif != "", "iif " + r.Iif},
+		{r.Oif != "", "oif " + r.Oif},
+		{r.Mark != 0, fmt.Sprintf("fwmark %#x", r.Mark)},
+		{r.Action == actionTable, fmt.Sprintf("lookup %d", r.Table)},
+		{r.Action == 6, "blackhole"},
+		{r.Action == 7, "unreachable"},
+		{r.Action == 8, "prohibit"},
+	} {
+		if f.set {
+			text += " " + f.text
+		}
+	}
+	return text
+}
+
+// name returns the name to ask for: the operator's, or the lease's domain, or
+// one that nearly everybody can ask for.
+func (s *Snapshot) name(operator string) string {
+	if operator != "" {
+		return operator
+	}
+	if l := s.Lease(); l != nil {
+		for _, d := range l.Domains {
+			if strings.Contains(d, ".") { // others resolved does not ask nameservers for
+				return d
+			}
+		}
+	}
+	return publicName
+}
+
+// Servers returns the nameservers that programs' questions end up with; if there
+// are none, those that should be.
+func (s *Snapshot) Servers() []netip.Addr {
+	servers := s.Conf.ResolvConf.Servers
+	if s.Resolved.Err == nil {
+		servers = nil
+		state := s.Resolved.V.State(s.Index(s.Interface))
+		for _, srv := range slices.Concat(state.Nameservers, state.Global) {
+			if !slices.Contains(servers, srv.Addr) {
+				servers = append(servers, srv.Addr)
+			}
+		}
+	}
+	servers = slices.DeleteFunc(slices.Clone(servers), IsStub)
+	if len(servers) == 0 {
+		servers = s.NM.V.DNSConfig(s.Interface).Nameservers
+	}
+	if l := s.Lease(); len(servers) == 0 && l != nil {
+		servers = l.Nameservers
+	}
+	return servers[:min(len(servers), maxServers)]
+}
+
+// AllNames returns the interface, other than the one that is looked at, to which
+// systemd-resolved sends the questions that no other takes; "" if there is none.
+func (s *Snapshot) AllNames() string {
+	for _, l := range s.Kernel.Links {
+		if l.Name != s.Interface && slices.Contains(s.Resolved.V.Links[l.Index].Domains, resolv.Domain{Name: ".", RouteOnly: true}) {
+			return l.Name
+		}
+	}
+	return ""
+}
+
+func (p Prober) dial(ctx context.Context, to netip.Addr) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, dialLimit, NoAnswer(dialLimit))
+	defer cancel()
+	err := p.Dial(ctx, netip.AddrPortFrom(to, 80))
+	if err != nil && (ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded)) {
+		return NoAnswer(dialLimit)
+	}
+	if e, ok := errors.AsType[syscall.Errno](err); ok {
+		return e
+	}
+	return err
+}
+
+// goalState fetches one, and if that takes long also asks for one in small
+// segments: where only that is answered, something on the way drops packets of
+// full size.
+func (p Prober) goalState(ctx context.Context, to netip.Addr) (gs wire.GoalState, err, small error) {
+	done, asked := make(chan struct{}), make(chan error, 1)
+	go func() {
+		select {
+		case <-done:
+			asked <- nil
+		case <-time.After(slow):
+			asked <- p.Small(ctx, to)
+		}
+	}()
+	gs, err = p.GoalState(ctx, to)
+	close(done)
+	return gs, named(ctx, err), <-asked
+}
+
+func (p Prober) ask(ctx context.Context, servers []netip.Addr, name string) []Reply {
+	replies := make([]Reply, len(servers))
+	var wg sync.WaitGroup
+	for i, s := range servers {
+		wg.Go(func() {
+			replies[i].Answer, replies[i].Err = p.Ask(ctx, s, name)
+			replies[i].Server = s
+		})
+	}
+	wg.Wait()
+	return replies
+}
+
+func unanswered(servers []netip.Addr, err error) []Reply {
+	replies := make([]Reply, len(servers))
+	for i, s := range servers {
+		replies[i] = Reply{resolv.Answer{Server: s}, err}
+	}
+	return replies
+}
+
+// named gives the reason why the context ended, if it was that.
+func named(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

@@ -1,0 +1,216 @@
+// Package machine takes a snapshot of the machine for the commands that only
+// look: what NetworkManager, systemd-networkd, systemd-resolved, systemd, the
+// kernel, the files and the records say at one moment.
+//
+// Nothing in it changes anything or starts a service. The sources are read side
+// by side, each within a limit of its own, so that whatever hangs is missing
+// from the snapshot, with an error in its place, and nothing else is.
+package machine
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/networkd"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
+)
+
+// Seen is what a source said, or why it said nothing.
+type Seen[T any] struct {
+	V   T
+	Err error
+}
+
+// Snapshot is the machine at one moment.
+type Snapshot struct {
+	Platform  Platform
+	Interface string // the one that the checks are about; "" if there is none
+	User      int    // the effective user ID
+	Records   Records
+
+	NM       Seen[nm.Snapshot]
+	Networkd Seen[[]networkd.Link]
+	Resolved Seen[resolv.Snapshot]
+	Units    Units
+	Hook     Hook
+	Conf     Conf
+	Kernel   Kernel
+	Probes   Probes
+}
+
+// Platform is what package azure says.
+type Platform struct {
+	Azure bool
+	Why   string
+	Err   error // why it is not known
+}
+
+// Records are those of this boot.
+type Records struct {
+	BootID  string // "" if it cannot be read
+	BootErr error
+	CheckIn Seen[boot.CheckIn]         // the error is fs.ErrNotExist without a record
+	Links   map[string]Seen[boot.Link] // by interface
+	Holder  string                     // who holds the check-in's lock, "process 4711"; "" if nobody does
+}
+
+// Kernel is what the kernel says of interfaces and addresses.
+type Kernel struct {
+	Links         []Link // by index
+	DefaultRoutes []string
+	Own           []netip.Addr // the machine's own addresses
+	Neighbours    []Neighbour  // of IPv4
+}
+
+// Link is a network interface.
+type Link struct {
+	Name     string
+	Index    int
+	Ethernet bool // and neither a bridge nor a part of another interface
+	Hardware bool // there is a device behind it, or what passes for one
+}
+
+// Neighbour is an entry of the ARP table.
+type Neighbour struct {
+	Addr      netip.Addr
+	Interface string
+	Permanent bool // somebody set it
+	Complete  bool // the hardware address is known
+}
+
+// Probes are answers to what the checks ask on the network.
+type Probes struct {
+	Route     Seen[Route]          // to the WireServer
+	TCP       error                // of a connection to the WireServer
+	GoalState Seen[wire.GoalState] // from the WireServer
+	Small     error                // whether it answers in small segments; asked if it is slow
+	Default   error                // whether the default address answers a goal state; asked where the lease names another
+	Servers   []Reply              // of each nameserver in use
+	File      []Reply              // of each nameserver in resolv.conf, asked as a program does
+	Name      string               // that the nameservers were asked for
+	Asked     bool                 // the operator named it
+	LookUp    Seen[resolv.Found]   // of Name, by systemd-resolved
+	Public    Seen[resolv.Found]   // of a public name; asked if another link takes all names
+}
+
+// Reply is what a nameserver answered.
+type Reply struct {
+	resolv.Answer
+	Err error
+}
+
+// Route is how the kernel sends to an address.
+type Route struct {
+	Interface string
+	Gateway   netip.Addr // zero: the address is on the link
+	Source    netip.Addr
+	Table     int
+	Rules     []string // the routing rules that are not the kernel's own, as ip-rule prints them
+}
+
+// Device returns the device that the checks are about, as NetworkManager has it.
+func (s *Snapshot) Device() (nm.DeviceInfo, bool) { return s.NM.V.Device(s.Interface) }
+
+// NetworkdLink returns the link that the checks are about, as systemd-networkd
+// has it.
+func (s *Snapshot) NetworkdLink() (networkd.Link, bool) {
+	i := slices.IndexFunc(s.Networkd.V, func(l networkd.Link) bool { return l.Name == s.Interface })
+	if i < 0 {
+		return networkd.Link{}, false
+	}
+	return s.Networkd.V[i], true
+}
+
+// ByNetworkd reports whether systemd-networkd configures the interface: the one
+// of the two that has the lease, else the one that manages it, else the one
+// that runs or would.
+func (s *Snapshot) ByNetworkd() bool {
+	d, known := s.Device()
+	l, _ := s.NetworkdLink()
+	switch {
+	case d.Lease != nil || l.Lease != nil:
+		return d.Lease == nil
+	case l.Managed != (known && d.Managed && !d.External):
+		return l.Managed
+	case s.NM.Err == nil || s.Units.Of(UnitNetworkManager).On():
+		return false
+	}
+	return s.Networkd.Err == nil || s.Units.Of(UnitNetworkd).On()
+}
+
+// Lease returns the DHCPv4 lease of the interface, nil without one.
+func (s *Snapshot) Lease() *nm.Lease {
+	if s.ByNetworkd() {
+		l, _ := s.NetworkdLink()
+		return l.Lease
+	}
+	d, _ := s.Device()
+	return d.Lease
+}
+
+// Leases returns the lease of each interface that has one.
+func (s *Snapshot) Leases() map[string]*nm.Lease {
+	all := map[string]*nm.Lease{}
+	for _, l := range s.Networkd.V {
+		if l.Lease != nil {
+			all[l.Name] = l.Lease
+		}
+	}
+	for _, d := range s.NM.V.Devices {
+		if d.Lease != nil {
+			all[d.Interface] = d.Lease
+		}
+	}
+	return all
+}
+
+// Target returns where the check-in goes.
+func (s *Snapshot) Target() dispatch.Target {
+	if l := s.Lease(); l != nil {
+		return dispatch.TargetOf(s.Interface, *l, s.Kernel.Own)
+	}
+	return dispatch.DefaultTarget("", "")
+}
+
+// Index returns the index of an interface, 0 if it is gone.
+func (s *Snapshot) Index(iface string) int {
+	for _, l := range s.Kernel.Links {
+		if l.Name == iface {
+			return l.Index
+		}
+	}
+	return 0
+}
+
+// LinkView is what the nameserver policy decides by.
+func (s *Snapshot) LinkView(iface string) dispatch.LinkView {
+	d, _ := s.NM.V.Device(iface)
+	v := dispatch.LinkView{
+		Primary: slices.Contains(s.Kernel.DefaultRoutes, iface), Activated: d.State == nm.StateActivated, External: d.External,
+		DNS: s.NM.V.DNSConfig(iface), DNSErr: s.NM.Err, GlobalDNS: s.NM.V.GlobalDNS,
+		Have: s.Resolved.V.State(s.Index(iface)), HaveErr: s.Resolved.Err, Record: s.Records.Links[iface].V, Own: s.Kernel.Own,
+	}
+	if d.Lease != nil {
+		v.Lease = d.Lease.Nameservers
+	}
+	if i := slices.IndexFunc(s.Networkd.V, func(l networkd.Link) bool { return l.Name == iface && l.Managed }); i >= 0 && d.Lease == nil && v.HaveErr == nil {
+		v.HaveErr = resolv.ErrLinkBusy
+	}
+	return v
+}
+
+// Ready reports whether the record says that Azure received Ready in this boot.
+func (s *Snapshot) Ready() bool {
+	return s.Records.CheckIn.Err == nil && s.Records.CheckIn.V.State == boot.Ready
+}
+
+// Profile returns the profile of the interface that the checks are about; zero if
+// none is known.
+func (s *Snapshot) Profile() nm.Profile {
+	d, _ := s.Device()
+	return d.Profile
+}
