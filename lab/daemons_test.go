@@ -317,6 +317,8 @@ type record struct {
 	Via       string
 	Attempts  int
 	LastError string `json:"last_error"`
+
+	WireServer string
 }
 
 func checkInRecord(t *testing.T, l *lab.Lab) record {

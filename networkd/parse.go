@@ -139,11 +139,14 @@ func (j *linkJSON) lease() *nm.Lease {
 	}
 	for _, r := range j.Routes {
 		p := netip.PrefixFrom(r.Destination.addr(), r.DestinationPrefixLength).Masked()
-		if r.ConfigSource != fromDHCP4 || !p.IsValid() || !p.Addr().Is4() {
+		gw := r.Gateway.addr()
+		// Without a gateway it is RoutesToDNS= of systemd.network(5): that to
+		// Azure's nameserver, which is the WireServer, makes no primary interface.
+		if r.ConfigSource != fromDHCP4 || !p.IsValid() || !p.Addr().Is4() || !gw.Is4() {
 			continue
 		}
 		l.Routes = append(l.Routes, p)
-		if gw := r.Gateway.addr(); gw.Is4() && p.Bits() == 0 {
+		if p.Bits() == 0 {
 			l.Routers = append(l.Routers, gw)
 		}
 	}

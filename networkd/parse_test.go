@@ -64,7 +64,7 @@ func TestParse(t *testing.T) {
 				Managed: true, DHCP: true, Nameservers: addrs("168.63.129.16 10.77.0.1"),
 				Lease: &nm.Lease{
 					Address: netip.MustParseAddr("10.77.0.153"), Nameservers: addrs("168.63.129.16 10.77.0.1"), Routers: addrs("10.77.0.1"),
-					Routes:        prefixes("0.0.0.0/0 10.77.0.1/32 168.63.129.16/32 169.254.169.254/32"),
+					Routes:        prefixes("0.0.0.0/0 168.63.129.16/32 169.254.169.254/32"),
 					WireServerErr: wantErr,
 				},
 			}
@@ -152,6 +152,16 @@ func TestUnknownAndOddFields(t *testing.T) {
 	}
 	if got, err := networkd.Parse(manager(string(golden))[:5000]); err == nil {
 		t.Errorf("a truncated answer: %v, no error", got)
+	}
+}
+
+// The route to a nameserver that systemd-networkd itself adds makes no interface
+// primary.
+func TestRouteToNameserver(t *testing.T) {
+	l := parse(t, `{"Index":3,"Name":"eth1","Addresses":[{"Address":[10,0,0,5],"ConfigSource":"DHCPv4"}],
+		"Routes":[{"Destination":[168,63,129,16],"DestinationPrefixLength":32,"ConfigSource":"DHCPv4"}]}`)[0].Lease
+	if l == nil || l.Primary() {
+		t.Errorf("lease %+v, want one that is not primary", l)
 	}
 }
 

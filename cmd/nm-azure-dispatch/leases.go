@@ -46,13 +46,14 @@ func followLeases(ctx context.Context, root fs.FS) (dispatch.Target, <-chan disp
 }
 
 // leaseTarget reads the lease to check in by, or takes the default address. late
-// says that a lease can be expected: a DHCP client of systemd-networkd has none
-// yet, or it has run but is not on the bus yet. An address and a route can be
-// there all the same, left by the initrd.
+// says that a better lease can be expected: there is only one of an interface that
+// is not primary, or a DHCP client of systemd-networkd has none yet, or it has run
+// but is not on the bus yet. There can be a route all the same, by that interface
+// or left by the initrd.
 func leaseTarget(ctx context.Context, root fs.FS) (t dispatch.Target, found, late bool) {
 	devices, late, err := leases(ctx, root)
 	if best, ok := dispatch.BestLease(devices, link.DefaultRoutes(root)); ok {
-		return dispatch.TargetOf(best.Interface, *best.Lease, ownAddrs()), true, false
+		return dispatch.TargetOf(best.Interface, *best.Lease, ownAddrs()), true, !best.Lease.Primary()
 	}
 	if err != nil {
 		return dispatch.DefaultTarget("", "the lease cannot be read: "+err.Error()), false, late

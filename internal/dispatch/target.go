@@ -89,6 +89,10 @@ func Relook(ctx context.Context, current netip.Addr, changes <-chan struct{}, lo
 				if !wait(ctx, relookPause) {
 					return
 				}
+				select {
+				case <-changes: // known by the look that follows
+				default:
+				}
 			case <-time.After(relookEvery):
 			}
 			t, ok := look(ctx)

@@ -42,19 +42,22 @@ BindReadOnlyPaths=/lab/cmdline:/proc/cmdline
 BindReadOnlyPaths=/lab/boot_id:/proc/sys/kernel/random/boot_id
 `
 
-// installUnit puts a unit in its place; a timer's is also where systemd starts it.
+// installUnit puts a unit in its place, and where systemd starts it: a timer's with the timers, a service with
+// systemd-networkd.
 func (f *files) installUnit(path string) error {
 	unit := filepath.Base(path)
 	if err := f.copyIn(path, unitDir+unit, 0o644); err != nil {
 		return err
 	}
-	switch {
-	case filepath.Ext(unit) == ".service" && !f.ownKernel:
-		return f.WriteFile("/etc/systemd/system/"+unit+".d/lab.conf", ownProc, 0o644)
-	case filepath.Ext(unit) == ".timer":
+	if filepath.Ext(unit) == ".timer" {
 		return f.Symlink("../"+unit, unitDir+"timers.target.wants/"+unit)
 	}
-	return nil
+	if !f.ownKernel {
+		if err := f.WriteFile("/etc/systemd/system/"+unit+".d/lab.conf", ownProc, 0o644); err != nil {
+			return err
+		}
+	}
+	return f.Symlink("../"+unit, unitDir+"systemd-networkd.service.wants/"+unit)
 }
 
 func (f *files) copyIn(from, to string, mode os.FileMode) error {

@@ -1,0 +1,239 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/kvp"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/networkd"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
+)
+
+func target(addr string) dispatch.Target {
+	return dispatch.Target{Server: netip.MustParseAddr(addr), Source: boot.FromOption245, Interface: "eth0"}
+}
+
+// The report goes on at the address that is found later; attempts and the time
+// of the start are those of both.
+func TestNewTargetIsFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{}
+		c := w.checkIn(t)
+		targets := make(chan dispatch.Target)
+		c.Targets = targets
+		c.Report = func(ctx context.Context, r *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
+			w.say("report to %s, fallback %s", r.Server, r.Fallback)
+			if r.Server == otherServer.Server {
+				return wire.Outcome{Attempt: wire.Attempt{Server: r.Server, Via: wire.ViaHealth}, Attempts: 1}, nil
+			}
+			r.OnAttempt(wire.Attempt{Server: r.Server, Err: errors.New("refused")})
+			<-ctx.Done()
+			return wire.Outcome{Attempts: 4}, fmt.Errorf("stopped: %w", context.Cause(ctx))
+		}
+		started := time.Now()
+		time.AfterFunc(time.Minute, func() {
+			if rec, err := w.records.CheckIn(bootID); err != nil || rec.State != boot.Trying || rec.Attempts != 1 {
+				t.Errorf("after a minute: %+v, %v", rec, err)
+			}
+			targets <- otherServer
+		})
+		rec, err := c.Run(t.Context(), dispatch.DefaultTarget("", "there is no DHCPv4 lease"), false)
+		if err != nil || rec.State != boot.Ready || rec.Attempts != 5 || !rec.StartedAt.Equal(started) ||
+			rec.Source != boot.FromOption245 || rec.WireServer != "100.64.0.7" || rec.Interface != "eth0" {
+			t.Errorf("record %+v, %v", rec, err)
+		}
+		want := []string{"report to 168.63.129.16, fallback invalid IP", "report to 100.64.0.7, fallback 168.63.129.16"}
+		if got := slices.DeleteFunc(w.did, func(s string) bool { return !strings.HasPrefix(s, "report") }); !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
+}
+
+// An hour of failures is one report: looking the address up again starts it anew
+// only where it has changed.
+func TestLookingAgainIsNoNewReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{}
+		c := w.checkIn(t)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, errors.New("stopped"))
+		defer cancel()
+		looks, reports := 0, 0
+		c.Targets = dispatch.Relook(ctx, otherServer.Server, nil, func(context.Context) (dispatch.Target, bool) {
+			looks++
+			return otherServer, true
+		})
+		c.Report = func(ctx context.Context, _ *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
+			reports++
+			<-ctx.Done()
+			return wire.Outcome{}, context.Cause(ctx)
+		}
+		if _, err := c.Run(ctx, otherServer, false); err == nil || err.Error() != "stopped" {
+			t.Errorf("error %v", err)
+		}
+		if reports != 1 || looks < 119 || looks > 120 {
+			t.Errorf("%d reports, %d looks; want one, and a look each half minute", reports, looks)
+		}
+	})
+}
+
+func TestRelook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		changes := make(chan struct{}, 1)
+		now, found, looks := target("10.0.0.1"), true, 0
+		targets := dispatch.Relook(ctx, now.Server, changes, func(context.Context) (dispatch.Target, bool) {
+			looks++
+			return now, found
+		})
+		next := func() string {
+			for start := time.Now(); ; {
+				select {
+				case got := <-targets:
+					return fmt.Sprint(got.Server, " after ", time.Since(start))
+				case <-time.After(time.Minute):
+					return "none"
+				}
+			}
+		}
+		if got := next(); got != "none" { // the same server
+			t.Error(got)
+		}
+		now, found = target("10.0.0.2"), false // nobody knows: the one before is followed on
+		changes <- struct{}{}
+		if got := next(); got != "none" {
+			t.Error(got)
+		}
+		looks, found = 0, true
+		for range 50 { // many changes at once are one look
+			select {
+			case changes <- struct{}{}:
+			default:
+			}
+		}
+		if got := next(); got != "10.0.0.2 after 200ms" || looks != 1 {
+			t.Errorf("%s, %d looks", got, looks)
+		}
+		now = target("10.0.0.3") // without a change of routes
+		if got := next(); got != "10.0.0.3 after 30s" {
+			t.Error(got)
+		}
+	})
+}
+
+// What the host reads after each step of a check-in: never success from a failed
+// attempt on until the next POST.
+func TestHostRecordIsTrue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := filepath.Join(t.TempDir(), "pool")
+		if err := os.WriteFile(pool, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		host := &kvp.Reporter{Path: pool, Agent: "test", BootID: bootID}
+		w := &world{}
+		c := w.checkIn(t)
+		c.TellHost = func(reason string) { _ = host.Report(reason) }
+		expect := func(step, want string) {
+			t.Helper()
+			got, err := os.ReadFile(pool)
+			if err != nil || !strings.Contains(string(got), want) {
+				t.Errorf("%s: %.200q, %v; want %s", step, strings.Trim(string(got), "\x00"), err, want)
+			}
+		}
+		failed := func(r *wire.Reporter, text string) {
+			r.OnAttempt(wire.Attempt{Server: r.Server, Err: errors.New(text)})
+		}
+		accept := false
+		c.Report = func(ctx context.Context, r *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
+			for n := range 3 { // the same cause each time, and each time a POST before it
+				failed(r, "wire: GET: refused")
+				expect(fmt.Sprint(n, ": goal state refused"), "result=error|reason=wire: GET: refused|")
+				r.BeforePost()
+				expect(fmt.Sprint(n, ": POST under way"), "result=success|")
+				failed(r, "wire: POST: status 503")
+				expect(fmt.Sprint(n, ": POST refused"), "result=error|reason=wire: POST: status 503|")
+			}
+			r.BeforePost()
+			if accept {
+				failed(r, "wire: GET: the other of two attempts")
+				return wire.Outcome{Attempt: wire.Attempt{Server: r.Server}}, nil
+			}
+			<-ctx.Done() // amid a POST
+			return wire.Outcome{}, context.Cause(ctx)
+		}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("stopped amid it"))
+		defer cancel()
+		if _, err := c.Run(ctx, otherServer, false); err == nil {
+			t.Error("no error")
+		}
+		expect("stopped", "result=error|reason=stopped amid it|")
+		accept = true
+		if _, err := c.Run(t.Context(), otherServer, false); err != nil {
+			t.Error(err)
+		}
+		expect("accepted", "result=success|")
+	})
+}
+
+// Whatever a server sends: what is written about it is short, printable, and can
+// be read again.
+func TestTextsAreBounded(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 40 {
+		garbage := make([]byte, random.IntN(100_000))
+		for i := range garbage {
+			garbage[i] = byte(random.Uint32())
+			if random.IntN(2) == 0 {
+				garbage[i] = "<&>\"\\\x1b\u2028é"[random.IntN(10)]
+			}
+		}
+		w := &world{}
+		c := w.checkIn(t, fmt.Errorf("wire: goal state: %s", garbage))
+		longest := 0
+		c.Log = func(_ journal.Kind, attrs ...slog.Attr) {
+			for _, a := range attrs {
+				longest = max(longest, len(a.Value.String()))
+			}
+		}
+		_, runErr := c.Run(t.Context(), otherServer, false)
+		rec, err := w.records.CheckIn(bootID)
+		if err != nil || rec.State != boot.Trying || len(rec.LastError) > 512 || longest > 512 || len(runErr.Error()) > 512 {
+			t.Fatalf("%d bytes: record %.200v, %v; entry %d, error %d bytes", len(garbage), rec, err, longest, len(runErr.Error()))
+		}
+	}
+}
+
+// A failure is reported once, and a second call can say so.
+func TestFailTwice(t *testing.T) {
+	w := &world{}
+	if _, err := w.checkIn(t).Fail(t.Context(), otherServer, "disks"); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := w.checkIn(t).Fail(t.Context(), otherServer, "disks")
+	if !errors.Is(err, dispatch.ErrReported) || rec.State != boot.Failed || len(w.did) > 0 {
+		t.Errorf("%+v, %v; did %v", rec, err, w.did)
+	}
+}
+
+// A systemd-networkd that does not tell option 245 is no reason to say anything.
+func TestOption245NotTold(t *testing.T) {
+	got := dispatch.TargetOf("eth0", nm.Lease{WireServerErr: networkd.ErrOption245Unknown}, nil)
+	if got != (dispatch.Target{Server: wire.DefaultAddr, Source: boot.FromConstant, Interface: "eth0"}) {
+		t.Errorf("%+v", got)
+	}
+}
