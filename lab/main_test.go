@@ -35,9 +35,12 @@ func start(t *testing.T, c lab.Config) *lab.Lab {
 	return l
 }
 
-// needLab skips the test where no lab can be made, and fails it in CI.
+// needLab skips the test where no lab can be made, and fails it in CI. The short tests are those without a lab.
 func needLab(t *testing.T) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("a lab takes seconds")
+	}
 	if err := lab.Available(); err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatal(err)

@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -16,10 +14,11 @@ import (
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/program"
 )
 
 const (
-	program = "../bin/nm-azure-dispatch"
+	binary  = "../bin/nm-azure-dispatch"
 	gate    = "../packaging/rpm/90-nm-azure-dispatch"
 	service = "../packaging/systemd/nm-azure-checkin.service"
 	timer   = "../packaging/systemd/nm-azure-checkin.timer"
@@ -27,20 +26,15 @@ const (
 
 // build makes the program, as make build does.
 var build = sync.OnceValue(func() error {
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", program, "../cmd/nm-azure-dispatch")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w: %s", err, out)
-	}
-	return nil
+	_, err := program.Build("../bin", "0.0.0")
+	return err
 })
 
 // product is what a package would install.
 func product(t *testing.T) *lab.Product {
 	t.Helper()
 	ok(t, build())
-	return &lab.Product{Binary: program, Gate: gate, Units: []string{service, timer}}
+	return &lab.Product{Binary: binary, Gate: gate, Units: []string{service, timer}}
 }
 
 // startProduct makes a lab with the product in it.

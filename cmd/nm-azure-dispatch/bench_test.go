@@ -77,13 +77,13 @@ func BenchmarkNoop(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	gate := file("gate", strings.ReplaceAll(string(text), "/usr/libexec/nm-azure-dispatch", binary))
+	gate := file("gate", strings.ReplaceAll(string(text), "/usr/libexec/nm-azure-dispatch", binary()))
 	race(b, []contender{
 		{"static C, return 0", []string{floor}},
 		{"#!/bin/sh, exit 0", []string{file("sh", "#!/bin/sh\nexit 0\n"), "eth0", "hostname"}},
 		{"#!/bin/bash, exit 0", []string{file("bash", "#!/bin/bash\nexit 0\n"), "eth0", "hostname"}},
 		{"gate, an event that is not ours", []string{gate, "eth0", "hostname"}},
-		{"program, an event of ours, not Azure", []string{binary, "hook", "eth0", "up"}},
+		{"program, an event of ours, not Azure", []string{binary(), "hook", "eth0", "up"}},
 		{"gate and program, an event of ours, not Azure", []string{gate, "eth0", "up"}},
 	}, func(c contender) time.Duration {
 		begin := time.Now()
@@ -122,7 +122,7 @@ func BenchmarkReady(b *testing.B) {
 	m.must(os.WriteFile(script, []byte(reference), 0o755))
 	race(b, []contender{
 		{"bash, curl and sed, the two requests", []string{script}},
-		{"program, lease and check-in", []string{binary, "hook", "lo", "dhcp4-change"}},
+		{"program, lease and check-in", []string{binary(), "hook", "lo", "dhcp4-change"}},
 	}, func(c contender) time.Duration {
 		m.must(os.RemoveAll("/run/nm-azure-dispatch"))
 		before := len(server.Requests())

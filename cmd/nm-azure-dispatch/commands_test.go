@@ -87,7 +87,7 @@ func TestReportFailureInBareTree(t *testing.T) {
 		for _, dir := range []string{"proc", "run"} {
 			m.must(os.Mkdir(filepath.Join(root, dir), 0o755))
 		}
-		program, err := os.ReadFile(binary)
+		program, err := os.ReadFile(binary())
 		m.must(err)
 		m.must(os.WriteFile(filepath.Join(root, "nm-azure-dispatch"), program, 0o755))
 		m.must(syscall.Mount("/proc", filepath.Join(root, "proc"), "", syscall.MS_BIND|syscall.MS_REC, ""))

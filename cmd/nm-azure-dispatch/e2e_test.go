@@ -25,7 +25,11 @@ const leaseEnv = "DHCP4_IP_ADDRESS=10.0.0.4"
 // device is lo, the one interface that the namespace has.
 func daemons(t testing.TB) (*bustest.Bus, *bustest.NetworkManager, *bustest.Resolved) {
 	t.Helper()
-	bus := &bustest.Bus{Address: bustest.Start(t, "/run/dbus/system_bus_socket")}
+	bus, err := bustest.Start("/run/dbus/system_bus_socket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(bus.Close)
 	nm := bus.NetworkManager(t, []bustest.Device{{Interface: "lo", State: 100, Options: map[string]string{
 		"ip_address": "10.0.0.4", "routers": "10.0.0.1", "private_245": "a8:3f:81:10", "domain_name_servers": "127.53.1.1 10.0.0.2",
 	}}}, []map[string]any{
@@ -188,7 +192,7 @@ func read(t *testing.T, name string) string {
 
 // Ceilings that do not flicker; the ratios of times are printed by make bench.
 func TestCeilings(t *testing.T) {
-	fi, err := os.Stat(binary)
+	fi, err := os.Stat(binary())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +208,7 @@ func TestCeilings(t *testing.T) {
 	}
 	faults := []int64{}
 	for range 11 {
-		cmd := exec.Command(binary, "hook", "lo", "dhcp4-change")
+		cmd := exec.Command(binary(), "hook", "lo", "dhcp4-change")
 		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 			t.Fatalf("no-op: %v %s", err, out)
 		}

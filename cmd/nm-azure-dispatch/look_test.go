@@ -16,7 +16,7 @@ import (
 // look runs a command and returns what it prints, and its exit status.
 func look(t *testing.T, args string) (stdout, stderr string, status int) {
 	t.Helper()
-	cmd := exec.Command(binary, strings.Fields(args)...)
+	cmd := exec.Command(binary(), strings.Fields(args)...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {

@@ -2,44 +2,53 @@ package main_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"io"
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/namespace"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/program"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
 // envInside marks the test process that runs in namespaces of its own.
 const envInside = "NM_AZURE_TEST_INSIDE"
 
-// binary is the program under test, built as `make build` does.
-var binary string
+// binDir is where the program under test is built.
+var binDir string
 
-func TestMain(m *testing.M) {
-	if binary = os.Getenv(envInside); binary != "" {
-		os.Exit(m.Run())
+// binary is the program under test, built as `make build` does. It is built in a test, not before them all: see
+// program.Build.
+var binary = sync.OnceValue(func() string {
+	if inside := os.Getenv(envInside); inside != "" {
+		return inside
 	}
-	dir, err := os.MkdirTemp("", "bin")
+	path, err := program.Build(binDir, "1.2.3")
 	if err != nil {
 		panic(err)
 	}
-	binary = filepath.Join(dir, "nm-azure-dispatch")
-	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version=1.2.3", "-o", binary, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		panic(string(out))
+	return path
+})
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envInside) != "" {
+		os.Exit(m.Run())
+	}
+	var err error
+	if binDir, err = os.MkdirTemp("", "bin"); err != nil {
+		panic(err)
 	}
 	status := m.Run()
-	_ = os.RemoveAll(dir)
+	_ = os.RemoveAll(binDir)
 	os.Exit(status)
 }
 
@@ -90,36 +99,22 @@ func insideBench(b *testing.B) {
 
 // again is this test program in new namespaces.
 func again(args ...string) *exec.Cmd {
-	cmd := exec.Command("/proc/self/exe", args...)
-	cmd.Env = []string{
-		envInside + "=" + binary, "PATH=" + os.Getenv("PATH"), "CI=" + os.Getenv("CI"),
-		"TMPDIR=" + os.TempDir(), "UPDATE_GOLDEN=" + os.Getenv("UPDATE_GOLDEN"),
-	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
-	}
+	cmd := namespace.Command(context.Background(), os.Args[0], args...)
+	cmd.Env = append(cmd.Env, envInside+"="+binary(), "CI="+os.Getenv("CI"), "TMPDIR="+os.TempDir(),
+		"UPDATE_GOLDEN="+os.Getenv("UPDATE_GOLDEN"))
 	return cmd
 }
 
 func (m *machine) setUp(cmdline string) {
 	m.t.Helper()
-	m.must(syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""))
-	m.must(syscall.Mount("run", "/run", "tmpfs", 0, "mode=755"))
-	for _, dir := range []string{"/run/dbus", "/run/systemd/journal"} {
-		m.must(os.MkdirAll(dir, 0o755))
-	}
-	m.cmdline(cmdline)
-	for _, args := range []string{"link set lo up", "addr add 168.63.129.16/32 dev lo", "addr add 10.0.0.4/32 dev lo", "route add default dev lo"} {
-		m.command("ip", strings.Fields(args)...)
-	}
+	m.must(namespace.SetUp(cmdline))
+	m.must(namespace.IP("link set lo up", "addr add 168.63.129.16/32 dev lo", "addr add 10.0.0.4/32 dev lo", "route add default dev lo"))
 }
 
-// cmdline makes up the kernel command line.
+// cmdline makes up the kernel command line until the test ends.
 func (m *machine) cmdline(s string) {
 	m.t.Helper()
-	file := filepath.Join(m.t.TempDir(), "cmdline")
-	m.must(os.WriteFile(file, []byte(s+"\n"), 0o444))
-	m.must(syscall.Mount(file, "/proc/cmdline", "", syscall.MS_BIND, ""))
+	m.must(namespace.Cmdline(s))
 	m.t.Cleanup(func() { m.must(syscall.Unmount("/proc/cmdline", syscall.MNT_DETACH)) })
 }
 
@@ -150,7 +145,7 @@ func (m *machine) wireServer(script wiretest.Script) *wiretest.Server {
 // nothing, no standard input.
 func (m *machine) run(args []string, env ...string) (status int, stdout, stderr string) {
 	m.t.Helper()
-	cmd := exec.Command(binary, args...)
+	cmd := exec.Command(binary(), args...)
 	cmd.Env, cmd.Dir = env, "/"
 	if env == nil {
 		cmd.Env = []string{}

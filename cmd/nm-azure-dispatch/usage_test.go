@@ -33,7 +33,7 @@ func TestUsage(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.args, func(t *testing.T) {
-			cmd := exec.Command(binary, strings.Fields(tt.args)...)
+			cmd := exec.Command(binary(), strings.Fields(tt.args)...)
 			var stdout, stderr strings.Builder
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			_ = cmd.Run()
@@ -62,12 +62,12 @@ func TestVersionAndHelp(t *testing.T) {
 		"status --help":         "usage: nm-azure-dispatch status [--json]\n",
 		"version --help":        "usage: nm-azure-dispatch version\n",
 	} {
-		out, err := exec.Command(binary, strings.Fields(args)...).Output()
+		out, err := exec.Command(binary(), strings.Fields(args)...).Output()
 		if err != nil || !strings.HasPrefix(string(out), want) {
 			t.Errorf("%s: %v, %q", args, err, out)
 		}
 	}
-	if err := exec.Command(binary).Run(); err == nil {
+	if err := exec.Command(binary()).Run(); err == nil {
 		t.Error("no argument: status 0, want 2")
 	}
 }
@@ -90,7 +90,7 @@ func TestCompletion(t *testing.T) {
 		if strings.HasPrefix(word, "--") || word == "hook" {
 			continue
 		}
-		help, err := exec.Command(binary, word, "--help").Output()
+		help, err := exec.Command(binary(), word, "--help").Output()
 		if err != nil {
 			t.Errorf("%s --help: %v", word, err)
 		}

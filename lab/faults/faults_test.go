@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/faults"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/program"
 )
 
 func TestMain(m *testing.M) {
@@ -18,17 +19,20 @@ const parallel = 12
 
 // The cases that take seconds; `make faults` plays all.
 func TestQuick(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the cases take seconds")
+	}
 	if err := faults.Available(); err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatal(err)
 		}
 		t.Skip(err)
 	}
-	program, err := faults.Build(t.Context(), t.TempDir())
+	path, err := program.Build(t.TempDir(), "0.0.0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range faults.PlayAll(t.Context(), program, faults.Quick(), parallel, func(faults.Outcome) {}) {
+	for _, o := range faults.PlayAll(t.Context(), path, faults.Quick(), parallel, func(faults.Outcome) {}) {
 		t.Run(o.Name, func(t *testing.T) {
 			if o.Err != nil {
 				t.Fatal(o.Err)

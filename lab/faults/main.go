@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
-	"syscall"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/namespace"
 )
 
 // What this executable is called when it plays a case, and when it runs the program in one. The latter is a process of
@@ -56,11 +56,9 @@ func (o order) delegate(ctx context.Context, role string, cloneflags uintptr) (R
 	if err != nil {
 		return Result{}, fmt.Errorf("faults: %s: %w", o.Case.Name, err)
 	}
-	cmd := exec.CommandContext(ctx, "/proc/self/exe")
-	cmd.Args = []string{role}
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}
+	cmd := namespace.Command(ctx, role)
+	cmd.SysProcAttr.Cloneflags = cloneflags
 	cmd.Stdin = bytes.NewReader(in)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: cloneflags, Pdeathsig: syscall.SIGKILL}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -6,22 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"syscall"
 )
-
-// Build builds the program as `make build` does, into a directory, and returns its path. It is called in the module.
-func Build(ctx context.Context, dir string) (string, error) {
-	program := filepath.Join(dir, "nm-azure-dispatch")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", program,
-		"github.com/nm-azure-dispatch/nm-azure-dispatch/cmd/nm-azure-dispatch")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("faults: go build: %w\n%s", err, out)
-	}
-	return program, os.Chmod(dir, 0o755) // for the cases of a user
-}
 
 // Available tells why no case can be played here.
 func Available() error {

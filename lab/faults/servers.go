@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/namespace"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
@@ -39,7 +40,7 @@ func startServers(c Case) (*servers, error) {
 		s.serve(ctx, other, []phase{{script: c.World.Other}})
 	}
 	if c.World.NoRoute+c.World.Lost > 0 {
-		s.later(ctx, c.World.NoRoute+c.World.Lost, func() error { return ip(addConstant) })
+		s.later(ctx, c.World.NoRoute+c.World.Lost, func() error { return namespace.IP(addConstant) })
 	}
 	return s, s.failed()
 }

@@ -1,22 +1,17 @@
 package faults
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
-	"strings"
-	"syscall"
 	"time"
 
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/namespace"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
 // play is the inside: this process is in namespaces of its own, with nothing but the host's files to see.
 func (o order) play() (Result, error) {
-	if err := mounts(); err != nil {
+	if err := namespace.SetUp("ignition.platform.id=azure"); err != nil {
 		return Result{}, err
 	}
 	c := o.Case
@@ -29,11 +24,11 @@ func (o order) play() (Result, error) {
 	}
 	defer w.stop()
 	if c.World.Option245 != "" {
-		end, err := startBus(c.World.Option245)
+		bus, err := startBus(c.World.Option245)
 		if err != nil {
 			return Result{}, err
 		}
-		defer end()
+		defer bus.Close()
 	}
 	small := o
 	small.Case.Script, small.Case.World.Other = wiretest.Script{}, nil
@@ -44,30 +39,6 @@ func (o order) play() (Result, error) {
 	w.into(&r)
 	recordInto(&r)
 	return r, nil
-}
-
-// mounts gives the case an empty /run, a kernel command line that says Azure, and no pool of Hyper-V's.
-func mounts() error {
-	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("make mounts private: %w", err)
-	}
-	if err := syscall.Mount("run", "/run", "tmpfs", 0, "mode=755"); err != nil {
-		return fmt.Errorf("mount /run: %w", err)
-	}
-	if err := os.Mkdir("/run/dbus", 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile("/run/cmdline", []byte("ignition.platform.id=azure\n"), 0o444); err != nil {
-		return err
-	}
-	if err := syscall.Mount("/run/cmdline", "/proc/cmdline", "", syscall.MS_BIND, ""); err != nil {
-		return fmt.Errorf("mount /proc/cmdline: %w", err)
-	}
-	const pool = "/var/lib/hyperv"
-	if _, err := os.Stat(pool); err == nil {
-		return syscall.Mount("hyperv", pool, "tmpfs", 0, "")
-	}
-	return nil
 }
 
 // network makes the addresses: the servers' are this machine's own, unless packets to them vanish, into a cable at the
@@ -93,19 +64,10 @@ func network(w World) error {
 		// Reached here, but none of the machine's addresses: those are refused.
 		commands = append(commands, "route add local "+other+"/32 dev lo", "route add default dev lo")
 	}
-	return ip(commands...)
+	return namespace.IP(commands...)
 }
 
 const addConstant = "addr add " + constant + "/32 dev lo"
-
-func ip(commands ...string) error {
-	cmd := exec.Command("ip", "-batch", "-")
-	cmd.Stdin = strings.NewReader(strings.Join(commands, "\n"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("ip: %w: %s", err, bytes.TrimSpace(out))
-	}
-	return nil
-}
 
 // phases are what the server at the constant address does in turn.
 func phases(c Case) []phase {

@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"errors"
 	"fmt"
 )
 
@@ -23,6 +22,9 @@ func (d *Document) Add(m Meta, o AddOptions) ([]string, error) {
 	if err := CheckBaseURL(o.BaseURL); err != nil {
 		return nil, err
 	}
+	if d.isMarketplace {
+		return nil, errMarketplace
+	}
 	a := adder{Document: d, meta: m, opts: o, notes: m.Notes}
 	a.header()
 	for _, platform := range Platforms() {
@@ -31,7 +33,7 @@ func (d *Document) Add(m Meta, o AddOptions) ([]string, error) {
 		}
 	}
 	a.disk()
-	return a.notes, errors.Join(a.err...)
+	return a.notes, a.err
 }
 
 // An adder puts one build into a document.
@@ -40,15 +42,12 @@ type adder struct {
 	meta  Meta
 	opts  AddOptions
 	notes []string
-	err   []error
+	err   error // the first
 }
 
 func (a *adder) set(value string, at ...string) {
-	if len(a.err) > 0 {
-		return
-	}
-	if err := a.doc.Set(value, at...); err != nil {
-		a.err = append(a.err, err)
+	if a.err == nil {
+		a.err = a.doc.Set(value, at...)
 	}
 }
 
@@ -63,17 +62,14 @@ func (a *adder) note(format string, args ...any) {
 
 // header makes an empty document one of the build's stream.
 func (a *adder) header() {
-	for range a.doc.Root().All() {
+	if !(cursor{node: a.doc.Root()}).isEmpty() {
 		return
 	}
 	if a.meta.Stream == "" {
 		a.note("the meta.json names no stream: write it into the document")
-	} else {
-		a.set(a.meta.Stream, "stream")
 	}
-	if a.meta.Built != "" {
-		a.set(a.meta.Built, "metadata", "last-modified")
-	}
+	a.setOrDrop(a.meta.Stream, "stream")
+	a.setOrDrop(a.meta.Built, "metadata", "last-modified")
 }
 
 func (a *adder) image(platform string, img Image) {
@@ -92,15 +88,11 @@ func (a *adder) image(platform string, img Image) {
 // dropOthers removes the formats of an older release, since the release is
 // said once for all of them.
 func (a *adder) dropOthers(at []string, keep, old string) {
-	var stale []string
 	for format := range a.doc.Root().Get(at...).All() {
 		if format != keep {
-			stale = append(stale, format)
+			a.doc.Delete(join(at, format)...)
+			a.note("%s removed: it was of release %q", path(join(at, format)...), old)
 		}
-	}
-	for _, format := range stale {
-		a.doc.Delete(join(at, format)...)
-		a.note("%s removed: it was of release %q", path(join(at, format)...), old)
 	}
 }
 

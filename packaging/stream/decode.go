@@ -1,125 +1,170 @@
 package stream
 
 import (
+	"cmp"
 	"fmt"
-
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/packaging/stream/internal/jsontree"
+	"slices"
+	"strings"
 )
 
-// Stream returns what the document says, and where it is not as the schema
-// wants it; such places are empty in the Stream. Names are taken exactly:
-// encoding/json would take "Stream" for "stream".
-func (d *Document) Stream() (Stream, []Problem) {
+// A decoder collects the images that a document names.
+type decoder struct {
+	reader
+	found []Found
+}
+
+// decode returns the images for Azure, best first, and what is wrong with the
+// document: where it is not as the schema wants it, and broken drafts. Names
+// are taken exactly: encoding/json would take "Stream" for "stream".
+func (d *Document) decode() ([]Found, []Problem) {
 	var c decoder
-	root := d.doc.Root()
-	s := Stream{
-		Stream:        c.text(root, nonEmpty(), "stream"),
-		Architectures: map[string]Arch{},
-	}
-	if meta := c.object(root, false, "metadata"); meta != nil {
-		s.Metadata.LastModified = c.text(root, optional(anyText()), "metadata", "last-modified")
-		s.Metadata.Generator = c.text(root, optional(anyText()), "metadata", "generator")
-	}
-	for name := range c.object(root, true, "architectures").All() {
-		s.Architectures[name] = c.arch(root, name)
-	}
-	return s, c.problems
-}
-
-func anyText() rule {
-	return rule{want: "a string", ok: func(string) bool { return true }}
-}
-
-// A decoder reads values out of a tree and collects what is wrong with it.
-type decoder struct{ problems []Problem }
-
-func (c *decoder) wrong(at []string, format string, args ...any) {
-	c.problems = append(c.problems, Problem{Path: path(at...), Text: fmt.Sprintf(format, args...), Schema: true})
-}
-
-// object returns the object at a path of the root, or nil.
-func (c *decoder) object(root *jsontree.Node, required bool, at ...string) *jsontree.Node {
-	n := root.Get(at...)
-	switch {
-	case n.IsObject():
-		return n
-	case n != nil:
-		c.wrong(at, "is %s; want an object", n.Kind())
-	case required:
-		c.wrong(at, "is missing; want an object")
-	}
-	return nil
-}
-
-// text returns the string at a path of the root, or "" if it breaks the rule.
-func (c *decoder) text(root *jsontree.Node, r rule, at ...string) string {
-	n := root.Get(at...)
-	s, isText := n.Text()
-	switch {
-	case n == nil:
-		if !r.optional {
-			c.wrong(at, "is missing; want %s", r.want)
+	root := cursor{node: d.doc.Root()}
+	if d.isMarketplace {
+		for arch, n := range root.all() {
+			c.marketplace(base(arch), c.object(n, true))
 		}
-	case !isText:
-		c.wrong(at, "is %s; want %s", n.Kind(), r.want)
-	case !r.ok(s) && (s != "" || !r.optional):
-		c.wrong(at, "is %.130q; want %s", s, r.want)
-	default:
-		return s
-	}
-	return ""
-}
-
-func (c *decoder) arch(root *jsontree.Node, name string) Arch {
-	a := Arch{Artifacts: map[string]PlatformArtifacts{}}
-	base := []string{"architectures", name}
-	if c.object(root, true, base...) == nil {
-		return a
-	}
-	for platform := range c.object(root, true, join(base, "artifacts")...).All() {
-		a.Artifacts[platform] = c.platform(root, join(base, "artifacts", platform))
-	}
-	c.object(root, false, join(base, "images")...)
-	if c.object(root, false, join(base, "rhel-coreos-extensions")...) != nil {
-		a.RHELCoreOSExtensions = c.extensions(root, join(base, "rhel-coreos-extensions"))
-	}
-	return a
-}
-
-func (c *decoder) platform(root *jsontree.Node, at []string) PlatformArtifacts {
-	p := PlatformArtifacts{Formats: map[string]ImageFormat{}}
-	if c.object(root, true, at...) == nil {
-		return p
-	}
-	p.Release = c.text(root, nonEmpty(), join(at, "release")...)
-	for format := range c.object(root, true, join(at, "formats")...).All() {
-		in := join(at, "formats", format)
-		if c.object(root, true, in...) == nil {
-			continue
-		}
-		p.Formats[format] = ImageFormat{
-			Disk:      c.artifact(root, join(in, "disk")),
-			Kernel:    c.artifact(root, join(in, "kernel")),
-			Initramfs: c.artifact(root, join(in, "initramfs")),
-			Rootfs:    c.artifact(root, join(in, "rootfs")),
+	} else {
+		c.text(root.get("stream"), nonEmpty())
+		meta := c.object(root.get("metadata"), false)
+		c.text(meta.get("last-modified"), optional(anyText()))
+		c.text(meta.get("generator"), optional(anyText()))
+		for arch, n := range c.object(root.get("architectures"), true).all() {
+			c.arch(base(arch), n)
 		}
 	}
-	return p
+	slices.SortStableFunc(c.found, func(a, b Found) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Architecture, b.Architecture),
+			slices.Index(Plans(), a.Plan)-slices.Index(Plans(), b.Plan), b.Generation-a.Generation,
+			strings.Compare(a.Platform, b.Platform), slices.Index(Formats(), a.Format)-slices.Index(Formats(), b.Format))
+	})
+	return c.found, c.problems
 }
 
-func (c *decoder) artifact(root *jsontree.Node, at []string) *Artifact {
-	if c.object(root, false, at...) == nil {
-		return nil
+// base is what the images of an architecture have in common.
+func base(arch string) Found {
+	return Found{Architecture: arch, Platform: Platforms()[0], Schema: published}
+}
+
+// rank is the place of an image's kind: a draft is no match for what is
+// published, except for a file.
+func rank(f Found) int {
+	n := slices.Index(Kinds(), f.Kind)
+	if f.Schema == draft {
+		return 10 - n
 	}
-	return &Artifact{
-		Location:           c.text(root, httpsURL(), join(at, "location")...),
-		Signature:          c.text(root, optional(httpsURL()), join(at, "signature")...),
-		Sha256:             c.text(root, digest(), join(at, "sha256")...),
-		UncompressedSha256: c.text(root, optional(digest()), join(at, "uncompressed-sha256")...),
+	if f.Kind == KindVHD {
+		return 20
+	}
+	return n
+}
+
+func (c *decoder) add(f Found, kind Kind, n cursor) {
+	f.Kind, f.Place = kind, path(n.at...)
+	c.found = append(c.found, f)
+}
+
+func (c *decoder) arch(f Found, n cursor) {
+	n = c.object(n, true)
+	for platform, p := range c.object(n.get("artifacts"), true).all() {
+		f.Platform = platform
+		c.platform(f, c.object(p, true))
+	}
+	f.Platform = Platforms()[0]
+	c.object(n.get("images"), false)
+	e := c.object(n.get("rhel-coreos-extensions"), false)
+	if disk := c.object(e.get("azure-disk"), false); disk.node != nil {
+		blob := f
+		blob.Release, blob.URL = c.text(disk.get("release"), nonEmpty()), c.text(disk.get("url"), httpsURL())
+		c.add(blob, KindDisk, disk)
+	}
+	c.marketplace(f, c.object(e.get("marketplace"), false))
+	c.drafts(f, n)
+}
+
+func (c *decoder) platform(f Found, n cursor) {
+	f.Release = c.text(n.get("release"), nonEmpty())
+	formats := c.object(n.get("formats"), true)
+	if formats.node != nil && formats.isEmpty() && slices.Contains(Platforms(), f.Platform) {
+		c.contradiction(formats, "has no image: run azure-stream add with the meta.json of %s", f.Architecture)
+	}
+	for format, files := range formats.all() {
+		files = c.object(files, true)
+		for _, name := range []string{"disk", "kernel", "initramfs", "rootfs"} {
+			file := c.object(files.get(name), false)
+			if file.node == nil {
+				continue
+			}
+			f.Format = format
+			f.Location, f.Signature = c.text(file.get("location"), httpsURL()), c.text(file.get("signature"), optional(httpsURL()))
+			f.Sha256, f.UncompressedSha256 = c.text(file.get("sha256"), digest()), c.text(file.get("uncompressed-sha256"), optional(digest()))
+			if name == "disk" && slices.Contains(Platforms(), f.Platform) && slices.Contains(Formats(), format) {
+				c.add(f, KindVHD, file)
+			}
+		}
 	}
 }
 
-// join never shares memory with base, so that siblings can extend it.
-func join(base []string, names ...string) []string {
-	return append(append(make([]string, 0, len(base)+len(names)), base...), names...)
+// marketplace reads the marketplace images of one architecture.
+func (c *decoder) marketplace(f Found, n cursor) {
+	for plan, images := range c.object(n.get("azure"), false).all() {
+		c.known(images.at, "purchase plan", Plans())
+		for generation, image := range c.object(images, true).all() {
+			c.known(image.at, "generation", generations())
+			i := slices.Index(generations(), generation)
+			if image = c.object(image, false); image.node == nil || i < 0 {
+				continue
+			}
+			var parts []string
+			for _, part := range urnParts() {
+				parts = append(parts, c.text(image.get(part), urnPart()))
+			}
+			f.Plan, f.Generation, f.URN, f.Release = plan, 2-i, strings.Join(parts, ":"), parts[3]
+			if slices.Contains(Plans(), plan) {
+				c.add(f, KindMarketplace, image)
+			}
+		}
+	}
+}
+
+// contradiction reports what the schema allows.
+func (c *decoder) contradiction(n cursor, format string, args ...any) {
+	c.problems = append(c.problems, Problem{Path: path(n.at...), Text: fmt.Sprintf(format, args...)})
+}
+
+// known reports a name that the schema does not have, such as one that is
+// misspelt: the entry would be passed over.
+func (c *decoder) known(at []string, what string, names []string) {
+	if !slices.Contains(names, at[len(at)-1]) {
+		c.wrong(at, "is not a known %s; want one of %s", what, strings.Join(names, ", "))
+	}
+}
+
+// drafts reads what was written while the schema was still being discussed.
+// The published schema has none of these places:
+//
+//	architectures.A.azure.url                        a URL for each architecture
+//	architectures.A.rhcos-VERSION-private.azure.url  an extension section for RHEL CoreOS
+//	architectures.A.images.azure.image               a URN beside the other clouds' images
+func (c *decoder) drafts(f Found, n cursor) {
+	f.Schema = draft
+	entry := func(kind Kind, n cursor, want rule, release string) {
+		s, _ := n.node.Text()
+		f.URL, f.URN, f.Release = s, "", release
+		if kind == KindMarketplace {
+			f.URL, f.URN, f.Release = "", s, s[strings.LastIndexByte(s, ':')+1:]
+		}
+		if n.node != nil && want.ok(s) {
+			c.add(f, kind, n)
+		} else if n.node != nil {
+			c.contradiction(n, "is %.130q; want %s", s, want.want)
+		}
+	}
+	entry(KindDisk, n.get("azure", "url"), httpsURL(), "")
+	for name, section := range n.all() {
+		version, isPrivate := strings.CutSuffix(name, "-private")
+		if version, isRHCOS := strings.CutPrefix(version, "rhcos-"); isPrivate && isRHCOS {
+			entry(KindDisk, section.get("azure", "url"), httpsURL(), version)
+		}
+	}
+	entry(KindMarketplace, n.get("images", "azure", "image"), urn(), "")
 }

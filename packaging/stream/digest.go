@@ -14,20 +14,19 @@ type Digest struct {
 // otherwise. An empty arch stands for every architecture. Digests that break
 // the schema are left out.
 func (d *Document) Digests(arch, name string) []Digest {
-	s, _ := d.Stream()
 	var all []Digest
-	for _, f := range s.found() {
+	for _, f := range d.All() {
 		if f.Kind != KindVHD || arch != "" && f.Architecture != arch {
 			continue
 		}
-		digest := Digest{Sha256: f.Sha256, Place: f.Place + ".sha256", Release: f.Release}
+		digest := Digest{Sha256: f.Sha256, Place: d.prefix + f.Place + ".sha256", Release: f.Release}
 		_, compression, compressed := strings.Cut(f.Format, ".")
 		switch {
 		case compressed && strings.HasSuffix(name, "."+compression):
 		case IsCompressed(name):
 			continue
 		case compressed:
-			digest.Sha256, digest.Place = f.UncompressedSha256, f.Place+`."uncompressed-sha256"`
+			digest.Sha256, digest.Place = f.UncompressedSha256, d.prefix+f.Place+`."uncompressed-sha256"`
 		}
 		if digest.Sha256 != "" {
 			all = append(all, digest)

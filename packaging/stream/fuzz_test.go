@@ -14,18 +14,21 @@ func FuzzDocument(f *testing.F) {
 	for _, name := range []string{"fcos.json", "rhcos.json", "draft-url.json", "draft-private.json", "draft-image.json"} {
 		f.Add(testdata(f, name))
 	}
+	for _, name := range []string{"marketplace.json", "configmap.json", "configmap.yaml"} {
+		f.Add(testdata(f, name))
+	}
 	f.Add([]byte(`{"stream":"s","architectures":{"x86_64":{"artifacts":{"azure":{"release":"1","formats":{"vhd":{"disk":null}}}}}}}`))
 	schema := compiled(f)
 	f.Fuzz(func(t *testing.T, in []byte) {
-		d, err := stream.ParseDocument(in)
+		d, err := stream.ReadDocument(in, "")
 		if err != nil {
 			return
 		}
-		if !bytes.Equal(d.Bytes(), in) {
-			t.Fatalf("%q became %q", in, d.Bytes())
+		if p, err := stream.ParseDocument(in); err == nil && !bytes.Equal(p.Bytes(), in) {
+			t.Fatalf("%q became %q", in, p.Bytes())
 		}
-		agree(t, schema, "fuzzed", in)
-		found, err := d.Lookup(stream.Query{Arch: "x86_64"})
+		agree(t, schema, "fuzzed", d.Bytes())
+		found, _, err := d.Lookup(stream.Query{Arch: "x86_64"})
 		if _, notFound := errors.AsType[*stream.NotFoundError](err); len(found) == 0 && err == nil || notFound && len(found) > 0 {
 			t.Fatalf("found %v, error %v", found, err)
 		}
@@ -67,9 +70,38 @@ func FuzzAdd(f *testing.F) {
 			t.Fatalf("error %v; %q became %q", err, once, d.Bytes())
 		}
 		for platform := range m.Images {
-			if _, err := d.Lookup(stream.Query{Arch: m.Arch, Kind: stream.KindVHD, Platform: platform}); err != nil {
+			if _, _, err := d.Lookup(stream.Query{Arch: m.Arch, Kind: stream.KindVHD, Platform: platform}); err != nil {
 				t.Fatalf("%v in %q", err, once)
 			}
+		}
+	})
+}
+
+// FuzzMerge: a marketplace file that is taken is merged into any document, or
+// not at all; and once more without a change.
+func FuzzMerge(f *testing.F) {
+	f.Add(testdata(f, "marketplace.json"), testdata(f, "rhcos.json"))
+	f.Add(testdata(f, "rhcos.json"), testdata(f, "fcos.json"))
+	f.Add(testdata(f, "marketplace.json"), []byte(`{"architectures":{"x86_64":{"rhel-coreos-extensions":null}}}`))
+	f.Fuzz(func(t *testing.T, from, into []byte) {
+		market, err := stream.ParseDocument(from)
+		if err != nil {
+			return
+		}
+		d, err := stream.ParseDocument(into)
+		if err != nil {
+			return
+		}
+		if _, err := d.Merge(market); err != nil {
+			return
+		}
+		once := d.Bytes()
+		d, err = stream.ParseDocument(once)
+		if err != nil {
+			t.Fatalf("cannot read %q: %v", once, err)
+		}
+		if _, err := d.Merge(market); err != nil || !bytes.Equal(d.Bytes(), once) {
+			t.Fatalf("error %v; %q became %q", err, once, d.Bytes())
 		}
 	})
 }

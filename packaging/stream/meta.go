@@ -1,7 +1,11 @@
 package stream
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/packaging/stream/internal/jsontree"
@@ -33,36 +37,52 @@ func ParseMeta(in []byte) (Meta, error) {
 	if err != nil {
 		return Meta{}, err
 	}
-	r := metaReader{root: doc.Root()}
+	var r reader
+	root := cursor{node: doc.Root()}
+	text := func(at ...string) string { return r.text(root.get(at...), optional(anyText())) }
+	// The release is the build ID, as in the names of the build's files and
+	// in what coreos-assembler itself publishes. The stream is the branch that
+	// the image's configuration came from; where that is not in git, the last
+	// part of the ref, or the image's name.
+	id, version, ref := text("buildid"), text("ostree-version"), text("ref")
 	m := Meta{
-		Stream:  r.stream(),
-		Release: r.release(),
-		Arch:    r.text("coreos-assembler.basearch"),
-		Built:   r.text("coreos-assembler.build-timestamp"),
+		Stream:  cmp.Or(text("coreos-assembler.container-config-git", "branch"), ref[strings.LastIndexByte(ref, '/')+1:], text("name")),
+		Release: cmp.Or(id, version),
+		Arch:    text("coreos-assembler.basearch"),
+		Built:   cmp.Or(text("coreos-assembler.build-timestamp"), text("ostree-timestamp")),
 		Images:  map[string]Image{},
-		DiskURL: r.text("azure", "url"),
+		DiskURL: r.text(root.get("azure", "url"), optional(blobURL())),
 	}
-	if m.Built == "" {
-		m.Built = r.text("ostree-timestamp")
+	if id != "" && version != "" && version != id {
+		m.Notes = append(m.Notes, fmt.Sprintf("the release is the build ID %q, not ostree-version %q", id, version))
 	}
 	for _, platform := range Platforms() {
-		if r.root.Get("images", platform) != nil {
-			m.Images[platform] = r.image(platform)
+		if n := root.get("images", platform); n.node != nil {
+			m.Images[platform] = r.image(n)
 		}
 	}
-	m.Notes = r.notes
 	switch {
-	case r.err != nil:
-		return Meta{}, r.err
+	case len(r.problems) > 0:
+		return Meta{}, errors.New(r.problems[0].String())
 	case m.Release == "":
-		return Meta{}, fmt.Errorf("has neither buildid nor ostree-version: is it the meta.json of a build?")
+		return Meta{}, errors.New("has neither buildid nor ostree-version: is it the meta.json of a build?")
 	case m.Arch == "":
-		return Meta{}, fmt.Errorf("coreos-assembler.basearch is missing: is it the meta.json of a build?")
-	case m.DiskURL != "" && (!isHTTPS(m.DiskURL) || strings.Contains(m.DiskURL, "?")):
-		return Meta{}, fmt.Errorf("azure.url is %.130q: want https://HOST/PATH, without a query: an access token must not be published",
-			m.DiskURL)
+		return Meta{}, errors.New("coreos-assembler.basearch is missing: is it the meta.json of a build?")
 	case len(m.Images) == 0 && m.DiskURL == "":
-		return Meta{}, fmt.Errorf("has no image %s: build one (cosa osbuild azure)", r.others())
+		names := slices.Sorted(maps.Keys(maps.Collect(root.get("images").all())))
+		return Meta{}, fmt.Errorf("has no image for Azure, only for: %.400s; build one (cosa osbuild azure)", cmp.Or(strings.Join(names, ", "), "nothing"))
 	}
 	return m, nil
+}
+
+func (r *reader) image(n cursor) Image {
+	img := Image{
+		Path:               r.text(n.get("path"), diskPath()),
+		Sha256:             r.text(n.get("sha256"), digest()),
+		UncompressedSha256: r.text(n.get("uncompressed-sha256"), optional(digest())),
+	}
+	if i := slices.IndexFunc(Formats(), func(format string) bool { return strings.HasSuffix(img.Path, "."+format) }); i >= 0 {
+		img.Format = Formats()[i]
+	}
+	return img
 }

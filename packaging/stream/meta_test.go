@@ -60,7 +60,7 @@ func TestParseMetaNames(t *testing.T) {
 func TestParseMetaRefuses(t *testing.T) {
 	in := testdata(t, "meta-rhcos.json")
 	digest := "want a SHA-256 of 64 hex digits in lower case"
-	file := "want a path below the build's folder, without empty, . and .. parts"
+	file := "want a path below the build's folder that ends in .vhd.xz, .vhd.gz, .vhd"
 	tests := []struct {
 		name  string
 		value any
@@ -68,17 +68,17 @@ func TestParseMetaRefuses(t *testing.T) {
 		want  string
 	}{
 		{"no release", nil, "buildid", ""}, // ostree-version is still there
-		{"release is a number", 9.8, "buildid", "buildid is a number: want a string"},
+		{"release is a number", 9.8, "buildid", "buildid: is a number; want a string"},
 		{"no architecture", nil, "coreos-assembler.basearch", "coreos-assembler.basearch is missing: is it the meta.json of a build?"},
-		{"null image", "null", "images/azure", `images.azure.path is "": want a file name that ends in .vhd.xz, .vhd.gz, .vhd`},
-		{"no digest", nil, "images/azure/sha256", `images.azure.sha256 is "": ` + digest},
-		{"short digest", "abc", "images/azure/sha256", `images.azure.sha256 is "abc": ` + digest},
-		{"upper case", strings.Repeat("C0", 32), "images/azure/uncompressed-sha256", `images.azure."uncompressed-sha256" is "` + strings.Repeat("C0", 32) + `": ` + digest},
-		{"VHDX", "disk.vhdx.xz", "images/azure/path", `images.azure.path is "disk.vhdx.xz": want a file name that ends in .vhd.xz, .vhd.gz, .vhd`},
-		{"outside", "../disk.vhd", "images/azure/path", `images.azure.path is "../disk.vhd": ` + file},
-		{"absolute", "/disk.vhd", "images/azure/path", `images.azure.path is "/disk.vhd": ` + file},
-		{"blob by http", "http://h/x.vhd", "azure/url", `azure.url is "http://h/x.vhd": want https://HOST/PATH, without a query: an access token must not be published`},
-		{"blob with a token", "https://h/x.vhd?sig=a", "azure/url", `azure.url is "https://h/x.vhd?sig=a": want https://HOST/PATH, without a query: an access token must not be published`},
+		{"null image", "null", "images/azure", `images.azure.path: is missing; ` + file},
+		{"no digest", nil, "images/azure/sha256", `images.azure.sha256: is missing; ` + digest},
+		{"short digest", "abc", "images/azure/sha256", `images.azure.sha256: is "abc"; ` + digest},
+		{"upper case", strings.Repeat("C0", 32), "images/azure/uncompressed-sha256", `images.azure."uncompressed-sha256": is "` + strings.Repeat("C0", 32) + `"; ` + digest},
+		{"VHDX", "disk.vhdx.xz", "images/azure/path", `images.azure.path: is "disk.vhdx.xz"; ` + file},
+		{"outside", "../disk.vhd", "images/azure/path", `images.azure.path: is "../disk.vhd"; ` + file},
+		{"absolute", "/disk.vhd", "images/azure/path", `images.azure.path: is "/disk.vhd"; ` + file},
+		{"blob by http", "http://h/x.vhd", "azure/url", `azure.url: is "http://h/x.vhd"; want https://HOST/PATH, without a query, which could be an access token`},
+		{"blob with a token", "https://h/x.vhd?sig=a", "azure/url", `azure.url: is "https://h/x.vhd?sig=a"; want https://HOST/PATH, without a query, which could be an access token`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -100,11 +100,11 @@ func TestParseMetaWithoutAzure(t *testing.T) {
 	tests := []struct{ in, want string }{
 		{
 			`{"buildid":"1","coreos-assembler.basearch":"x86_64","images":{"qemu":{},"aws":{}}}`,
-			"has no image for Azure, only for qemu, aws: build one (cosa osbuild azure)",
+			"has no image for Azure, only for: aws, qemu; build one (cosa osbuild azure)",
 		},
 		{
 			`{"buildid":"1","coreos-assembler.basearch":"x86_64"}`,
-			"has no image at all: build one (cosa osbuild azure)",
+			"has no image for Azure, only for: nothing; build one (cosa osbuild azure)",
 		},
 		{`{"stream":"stable","architectures":{}}`, "has neither buildid nor ostree-version: is it the meta.json of a build?"},
 	}

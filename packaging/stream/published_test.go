@@ -69,7 +69,7 @@ func TestAddedIsRead(t *testing.T) {
 					t.Errorf("verify: %v", problems)
 				}
 			}
-			found, err := d.Lookup(stream.Query{Arch: m.Arch, Kind: stream.KindVHD})
+			found, _, err := d.Lookup(stream.Query{Arch: m.Arch, Kind: stream.KindVHD})
 			if err != nil {
 				t.Fatal(err)
 			}

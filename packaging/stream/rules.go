@@ -1,7 +1,9 @@
 package stream
 
 import (
+	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -18,7 +20,30 @@ func nonEmpty() rule {
 	return rule{want: "a string that is not empty", ok: func(s string) bool { return s != "" }}
 }
 
+func anyText() rule {
+	return rule{want: "a string", ok: func(string) bool { return true }}
+}
+
 func httpsURL() rule { return rule{want: "https://HOST/PATH", ok: isHTTPS} }
+
+// blobURL has no query: an access token must not be published.
+func blobURL() rule {
+	return rule{
+		want: "https://HOST/PATH, without a query, which could be an access token",
+		ok:   func(s string) bool { return isHTTPS(s) && !strings.Contains(s, "?") },
+	}
+}
+
+// diskPath is a path below the build's folder.
+func diskPath() rule {
+	suffix := func(s string) bool {
+		return slices.ContainsFunc(Formats(), func(format string) bool { return strings.HasSuffix(s, "."+format) })
+	}
+	return rule{
+		want: "a path below the build's folder that ends in ." + strings.Join(Formats(), ", ."),
+		ok:   func(s string) bool { return suffix(s) && fs.ValidPath(s) },
+	}
+}
 
 func digest() rule { return rule{want: "a SHA-256 of 64 hex digits in lower case", ok: isDigest} }
 
@@ -26,6 +51,16 @@ func digest() rule { return rule{want: "a SHA-256 of 64 hex digits in lower case
 func urnPart() rule {
 	return rule{want: "a name without blanks and colons", ok: func(s string) bool {
 		return s != "" && strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || r == ':' }) < 0
+	}}
+}
+
+// urnParts are the parts of a URN, in its order.
+func urnParts() []string { return []string{"publisher", "offer", "sku", "version"} }
+
+func urn() rule {
+	return rule{want: "PUBLISHER:OFFER:SKU:VERSION", ok: func(s string) bool {
+		parts := strings.Split(s, ":")
+		return len(parts) == 4 && !slices.ContainsFunc(parts, func(part string) bool { return !urnPart().ok(part) })
 	}}
 }
 

@@ -39,8 +39,8 @@ func agree(t testing.TB, schema *jsonschema.Schema, what string, doc []byte) {
 		t.Fatal(err)
 	}
 	d, err := stream.ParseDocument(doc)
-	if err != nil {
-		return // stricter than JSON on purpose; the schema sees values only
+	if err != nil || isMarketplace(value) {
+		return // stricter than JSON on purpose, or not a stream document
 	}
 	bySchema := schema.Validate(value)
 	var byTool []string
@@ -52,6 +52,21 @@ func agree(t testing.TB, schema *jsonschema.Schema, what string, doc []byte) {
 	if (bySchema == nil) != (len(byTool) == 0) {
 		t.Errorf("%s:\nthe schema says %v\nthe tool says %q\n%.2000s", what, bySchema, byTool, doc)
 	}
+}
+
+func isMarketplace(value any) bool {
+	root, _ := value.(map[string]any)
+	if root["stream"] != nil || root["architectures"] != nil {
+		return false
+	}
+	for _, v := range root {
+		if arch, ok := v.(map[string]any); ok && len(arch) > 0 {
+			if _, ok := arch["azure"]; ok {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // TestSchemaAgrees breaks good documents in one place after the other, in

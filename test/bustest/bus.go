@@ -5,6 +5,7 @@ package bustest
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,77 +31,96 @@ const config = `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Config
 </busconfig>
 `
 
-// Bus is a private dbus-daemon. It ends with the test.
+// Bus is a private dbus-daemon.
 type Bus struct {
 	// Address is what DBUS_SYSTEM_BUS_ADDRESS must be to use it.
 	Address string
+
+	daemon *exec.Cmd
+	conns  []*dbus.Conn
 }
 
-// New starts a bus and makes it the test process's system bus. Without
-// dbus-daemon the test is skipped, and fails where CI is set.
+// New starts a bus and makes it the test process's system bus. It ends with the test. Without dbus-daemon the test is
+// skipped, and fails where CI is set.
 func New(t *testing.T) *Bus {
 	t.Helper()
+	if _, err := exec.LookPath("dbus-daemon"); err != nil && os.Getenv("CI") == "" {
+		t.Skip("dbus-daemon is not installed: apt-get install dbus-daemon")
+	}
 	dir, err := os.MkdirTemp("", "bus") // a socket's path holds 107 bytes, t.TempDir's can be longer
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	b := &Bus{Address: Start(t, filepath.Join(dir, "socket"))}
+	b, err := Start(filepath.Join(dir, "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", b.Address)
 	return b
 }
 
-// Start starts a dbus-daemon that listens on a socket, and returns its address.
-func Start(t testing.TB, socket string) string {
-	t.Helper()
-	path, err := exec.LookPath("dbus-daemon")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("CI must have dbus-daemon: apt-get install dbus-daemon")
-		}
-		t.Skip("dbus-daemon is not installed: apt-get install dbus-daemon")
-	}
-	file := filepath.Join(t.TempDir(), "bus.conf")
+// Start starts a dbus-daemon that listens on a socket. Its configuration is a file beside that.
+func Start(socket string) (*Bus, error) {
+	file := socket + ".conf"
 	if err := os.WriteFile(file, []byte(strings.Replace(config, "SOCKET", socket, 1)), 0o644); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	cmd := exec.Command(path, "--config-file="+file, "--nofork", "--nopidfile", "--print-address=1")
+	cmd := exec.Command("dbus-daemon", "--config-file="+file, "--nofork", "--nopidfile", "--print-address=1")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
+	b := &Bus{daemon: cmd}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		t.Fatalf("dbus-daemon did not start: %v", err)
+		b.Close()
+		return nil, fmt.Errorf("bustest: dbus-daemon did not start: %w", err)
 	}
-	return strings.TrimSpace(line)
+	b.Address = strings.TrimSpace(line)
+	return b, nil
 }
 
-// Connect returns a private connection that ends with the test.
-func (b *Bus) Connect(t testing.TB) *dbus.Conn {
-	t.Helper()
+// Close ends the bus and all connections that were made through it.
+func (b *Bus) Close() {
+	for _, c := range b.conns {
+		_ = c.Close()
+	}
+	_ = b.daemon.Process.Kill()
+	_ = b.daemon.Wait()
+}
+
+// connect returns a private connection that ends with the bus.
+func (b *Bus) connect() (*dbus.Conn, error) {
 	conn, err := dbus.Connect(b.Address)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
+	b.conns = append(b.conns, conn)
+	return conn, nil
 }
 
 // own takes a name on the bus.
-func own(t testing.TB, conn *dbus.Conn, name string) {
-	t.Helper()
+func own(conn *dbus.Conn, name string) error {
 	reply, err := conn.RequestName(name, dbus.NameFlagDoNotQueue)
 	if err != nil || reply != dbus.RequestNameReplyPrimaryOwner {
-		t.Fatalf("own %s: reply %v, error %v", name, reply, err)
+		return fmt.Errorf("bustest: own %s: reply %v: %w", name, reply, err)
 	}
+	return nil
+}
+
+// Connect returns a private connection that ends with the bus.
+func (b *Bus) Connect(t testing.TB) *dbus.Conn {
+	t.Helper()
+	conn, err := b.connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
 }
 
 // Monitor counts what goes over the bus from now on. The function that it

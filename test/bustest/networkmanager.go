@@ -1,6 +1,7 @@
 package bustest
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -33,10 +34,23 @@ type NetworkManager struct {
 	hang    chan struct{}
 }
 
-// NetworkManager exports devices and DnsManager.Configuration.
+// NetworkManager is ExportNetworkManager for a test.
 func (b *Bus) NetworkManager(t testing.TB, devices []Device, configuration []map[string]any) *NetworkManager {
 	t.Helper()
-	n := &NetworkManager{Conn: b.Connect(t), devices: map[string]dbus.ObjectPath{}}
+	n, err := b.ExportNetworkManager(devices, configuration)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// ExportNetworkManager exports devices and DnsManager.Configuration.
+func (b *Bus) ExportNetworkManager(devices []Device, configuration []map[string]any) (*NetworkManager, error) {
+	conn, err := b.connect()
+	if err != nil {
+		return nil, err
+	}
+	n := &NetworkManager{Conn: conn, devices: map[string]dbus.ObjectPath{}}
 	paths := []dbus.ObjectPath{}
 	for i, d := range devices {
 		path := dbus.ObjectPath(fmt.Sprintf("%s/Devices/%d", nmPath, i+1))
@@ -47,7 +61,7 @@ func (b *Bus) NetworkManager(t testing.TB, devices []Device, configuration []map
 			for k, v := range d.Options {
 				options[k] = dbus.MakeVariant(v)
 			}
-			n.export(t, config, nmName+".DHCP4Config", map[string]any{"Options": options})
+			err = errors.Join(err, n.export(config, nmName+".DHCP4Config", map[string]any{"Options": options}))
 		}
 		ip4 := dbus.ObjectPath("/")
 		if d.Nameservers != nil {
@@ -56,12 +70,12 @@ func (b *Bus) NetworkManager(t testing.TB, devices []Device, configuration []map
 			for _, s := range d.Nameservers {
 				data = append(data, map[string]dbus.Variant{"address": dbus.MakeVariant(s)})
 			}
-			n.export(t, ip4, nmName+".IP4Config", map[string]any{"NameserverData": data, "Domains": []string{"a.example"}})
+			err = errors.Join(err, n.export(ip4, nmName+".IP4Config", map[string]any{"NameserverData": data, "Domains": []string{"a.example"}}))
 		}
-		n.export(t, path, nmName+".Device", map[string]any{
+		err = errors.Join(err, n.export(path, nmName+".Device", map[string]any{
 			"Interface": d.Interface, "IpInterface": d.Interface, "DeviceType": uint32(1), "State": d.State, "Dhcp4Config": config,
 			"Ip4Config": ip4,
-		})
+		}))
 		n.devices[d.Interface] = path
 		paths = append(paths, path)
 	}
@@ -72,25 +86,19 @@ func (b *Bus) NetworkManager(t testing.TB, devices []Device, configuration []map
 			entries[i][k] = dbus.MakeVariant(v)
 		}
 	}
-	n.export(t, nmPath+"/DnsManager", nmName+".DnsManager", map[string]any{"Configuration": entries})
-	n.export(t, nmPath, nmName, map[string]any{"Devices": paths})
+	err = errors.Join(err, n.export(nmPath+"/DnsManager", nmName+".DnsManager", map[string]any{"Configuration": entries}))
+	err = errors.Join(err, n.export(nmPath, nmName, map[string]any{"Devices": paths}))
 	table := map[string]any{"GetDeviceByIpIface": n.deviceByIPIface}
-	if err := n.Conn.ExportMethodTable(table, nmPath, nmName); err != nil {
-		t.Fatal(err)
-	}
-	own(t, n.Conn, nmName)
-	return n
+	return n, errors.Join(err, n.Conn.ExportMethodTable(table, nmPath, nmName), own(n.Conn, nmName))
 }
 
-func (n *NetworkManager) export(t testing.TB, path dbus.ObjectPath, iface string, values map[string]any) {
-	t.Helper()
+func (n *NetworkManager) export(path dbus.ObjectPath, iface string, values map[string]any) error {
 	props := map[string]*prop.Prop{}
 	for name, v := range values {
 		props[name] = &prop.Prop{Value: v}
 	}
-	if _, err := prop.Export(n.Conn, path, prop.Map{iface: props}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := prop.Export(n.Conn, path, prop.Map{iface: props})
+	return err
 }
 
 // Hang makes NetworkManager answer no method call until the test ends.

@@ -55,7 +55,9 @@ func (b *Bus) Resolved(t testing.TB, links ...int32) *Resolved {
 			t.Fatal(err)
 		}
 	}
-	own(t, r.Conn, resolvedName)
+	if err := own(r.Conn, resolvedName); err != nil {
+		t.Fatal(err)
+	}
 	return r
 }
 

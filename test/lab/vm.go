@@ -160,18 +160,21 @@ func (v *VM) Start(ctx context.Context) error {
 
 // Boot is Start and WaitBooted.
 func (v *VM) Boot(ctx context.Context) error {
-	err := v.Start(ctx)
-	if err == nil {
-		err = v.WaitBooted(ctx)
+	if err := v.Start(ctx); err != nil {
+		return err
 	}
-	if err != nil {
-		err = fmt.Errorf("%w\nconsole:\n%s", err, v.Console())
-	}
-	return err
+	return v.WaitBooted(ctx)
 }
 
 // WaitBooted waits until the guest has booted, or booted again, and its network is online.
 func (v *VM) WaitBooted(ctx context.Context) error {
+	if err := v.waitBooted(ctx); err != nil {
+		return fmt.Errorf("%w\nconsole:\n%s", err, v.Console())
+	}
+	return nil
+}
+
+func (v *VM) waitBooted(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bootLimit)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = v.agents.Close() })()

@@ -3,6 +3,7 @@ package vhd
 import (
 	"fmt"
 	"io"
+	"slices"
 )
 
 // What Azure demands of a disk's size. The limits of a file are those that its
@@ -15,106 +16,153 @@ const (
 	MaxFile = 32767<<30 + FooterSize
 )
 
-// A Problem is one reason for Azure to refuse a file.
+// headSize is how much of a file's start is read: enough for the partition
+// table, and for the magic of every format.
+const headSize = 64 << 10
+
+// A Verdict is how bad a Problem is.
+type Verdict int
+
+const (
+	Refused Verdict = iota // Azure refuses the file
+	Missing                // content is missing, which nothing can fix
+	Warning                // Azure takes the file, but a VM may not boot from it
+)
+
+// A Problem is one thing wrong with a file.
 type Problem struct {
-	Offset int64  // where in the file
-	Text   string // what is there, and what should be
-	Mend   string // the commands that make a file without this problem, or what to do; a line for each way
+	Verdict Verdict
+	Offset  int64  // where in the file
+	Text    string // what is there, and what should be
+	Fix     string // the commands that make a file without this problem, or what to do; a line for each way; may be empty for a Warning
 }
 
-func (p Problem) String() string { return fmt.Sprintf("offset %d: %s", p.Offset, p.Text) }
+func (p Problem) String() string {
+	verdict := map[Verdict]string{Missing: "missing content: ", Warning: "warning: "}[p.Verdict]
+	return fmt.Sprintf("%soffset %d: %s", verdict, p.Offset, p.Text)
+}
 
-// Check returns the reasons for Azure to refuse a file, and its footer if it
-// has one. It reads the first and the last few sectors, whatever the size.
-// The error is of reading. The name is for the commands that mend the file.
+// Check returns what is wrong with a file that is to be uploaded to Azure, and
+// its footer if it has one. It reads both ends of the file and, of a dynamic
+// VHD, the table of its blocks, whatever the size. The error is of reading.
+// The name is for the commands that fix the file.
 func Check(r io.ReaderAt, size int64, name string) (Footer, []Problem, error) {
-	c := checker{size: size, name: name}
-	head, err := read(r, 0, min(size, FooterSize))
-	if err != nil {
+	c := checker{r: r, size: size, name: name}
+	var err error
+	if c.head, err = c.read(0, min(size, headSize)); err != nil {
 		return Footer{}, nil, err
 	}
-	tail, err := read(r, max(0, size-tailSize), min(size, tailSize))
-	if err != nil {
+	if c.tail, err = c.read(max(0, size-tailSize), min(size, tailSize)); err != nil {
 		return Footer{}, nil, err
 	}
-	is, known := sniff(head)
-	f, err := ParseFooter(tail[max(0, len(tail)-FooterSize):])
+	is, known := sniff(c.head)
+	f, noFooter := ParseFooter(c.tail[max(0, len(c.tail)-FooterSize):])
 	switch {
-	case err != nil && known && is.magic != cookie:
-		c.problem(0, is.mend(name), "the file is %s", is.what)
-	case err != nil:
-		c.noFooter(tail, known)
+	case noFooter != nil && known && is.magic != cookie:
+		c.problem(0, is.fix(name), "the file is %s", is.what)
+	case noFooter != nil:
+		err = c.noFooter(known)
 	case known && size >= 2*FooterSize && (is.magic != cookie || f.Type == Fixed):
-		c.problem(0, is.unwrap(name, size-FooterSize), "the disk begins as %s: that was taken for a raw disk", is.what)
+		c.problem(0, is.unwrap(name, size-FooterSize), "the disk begins as %s that was taken for a raw disk", is.what)
 	default:
-		c.footer(f)
+		err = c.footer(f)
 	}
-	return f, c.problems, nil
+	return f, c.result(), err
 }
 
-func read(r io.ReaderAt, off, n int64) ([]byte, error) {
+// A checker collects what is wrong with one file.
+type checker struct {
+	r          io.ReaderAt
+	size       int64
+	name       string
+	head, tail []byte // both ends of the file
+	problems   []Problem
+}
+
+func (c *checker) read(off, n int64) ([]byte, error) {
 	b := make([]byte, n)
-	if _, err := r.ReadAt(b, off); err != nil && err != io.EOF {
+	if _, err := c.r.ReadAt(b, off); err != nil && err != io.EOF {
 		return nil, fmt.Errorf("vhd: read %d bytes at %d: %w", n, off, err)
 	}
 	return b, nil
 }
 
-// A checker collects what is wrong with one file.
-type checker struct {
-	size     int64
-	name     string
-	problems []Problem
+// problem adds a problem at an offset in the file.
+func (c *checker) problem(offset int64, fix, format string, args ...any) {
+	c.problems = append(c.problems, Problem{Offset: offset, Text: fmt.Sprintf(format, args...), Fix: fix})
 }
 
-// problem adds a problem at an offset in the file.
-func (c *checker) problem(offset int64, mend, format string, args ...any) {
-	c.problems = append(c.problems, Problem{Offset: offset, Text: fmt.Sprintf(format, args...), Mend: mend})
+// missing adds a problem that nothing can fix.
+func (c *checker) missing(offset int64, format string, args ...any) {
+	c.problems = append(c.problems, Problem{Verdict: Missing, Offset: offset, Text: fmt.Sprintf(format, args...), Fix: rebuild})
+}
+
+func (c *checker) warn(offset int64, format string, args ...any) {
+	c.problems = append(c.problems, Problem{Verdict: Warning, Offset: offset, Text: fmt.Sprintf(format, args...)})
+}
+
+// result returns the problems. If content is missing, no command must make the
+// file look whole.
+func (c *checker) result() []Problem {
+	lost := slices.ContainsFunc(c.problems, func(p Problem) bool { return p.Verdict == Missing })
+	for i := range c.problems {
+		if lost && c.problems[i].Fix != "" {
+			c.problems[i].Fix = rebuild
+		}
+	}
+	return c.problems
 }
 
 // wrong adds a problem with a field of the footer.
-func (c *checker) wrong(field int64, mend, format string, args ...any) {
-	c.problem(c.size-FooterSize+field, mend, format, args...)
+func (c *checker) wrong(field int64, fix, format string, args ...any) {
+	c.problem(c.size-FooterSize+field, fix, format, args...)
 }
 
 // footer checks the fields in their order. One command makes all of them
 // right, so they share it.
-func (c *checker) footer(f Footer) {
-	mend := c.mend(f)
-	data := uint64(c.size - FooterSize)
+func (c *checker) footer(f Footer) error {
+	fix := c.fix(f)
+	data := c.size - FooterSize
 	if f.Version != version1 {
-		c.wrong(offVersion, mend, "the version is 0x%08x, want 0x%08x", f.Version, version1)
+		c.wrong(offVersion, fix, "the version is 0x%08x, want 0x%08x", f.Version, version1)
 	}
 	if f.Type == Fixed && f.DataOffset != noDataOffset {
-		c.wrong(offDataOffset, mend, "the data offset is 0x%016x, want all ones (0x%016x), as there is no header", f.DataOffset, uint64(noDataOffset))
+		c.wrong(offDataOffset, fix, "the data offset is 0x%016x, want all ones (0x%016x), as there is no header", f.DataOffset, uint64(noDataOffset))
 	}
 	if f.CurrentSize%MiB != 0 || f.CurrentSize == 0 {
-		c.wrong(offCurrentSize, mend, "the current size is %d, which is %d bytes over %d MiB; want a multiple of 1 MiB (%d bytes)",
+		c.wrong(offCurrentSize, fix, "the current size is %d, which is %d bytes over %d MiB; want a multiple of 1 MiB (%d bytes)",
 			f.CurrentSize, f.CurrentSize%MiB, f.CurrentSize/MiB, MiB)
 	}
-	if f.Type == Fixed && f.CurrentSize > data {
-		c.wrong(offCurrentSize, rebuild, "the current size is %d, but only %d bytes are before the footer: %d are missing",
-			f.CurrentSize, data, f.CurrentSize-data)
+	if f.Type == Fixed && (f.CurrentSize > uint64(data) || data == 0) {
+		c.missing(c.size-FooterSize+offCurrentSize, "the current size is %d, but only %d bytes are before the footer", f.CurrentSize, data)
 	}
-	if f.Type == Fixed && f.CurrentSize < data {
-		c.wrong(offCurrentSize, mend, "the current size is %d, but %d bytes are before the footer: %d too many",
-			f.CurrentSize, data, data-f.CurrentSize)
+	if f.Type == Fixed && f.CurrentSize < uint64(data) {
+		c.wrong(offCurrentSize, fix, "the current size is %d, but %d bytes are before the footer: %d more", f.CurrentSize, data, uint64(data)-f.CurrentSize)
 	}
 	if f.Type != Fixed {
-		c.wrong(offType, mend, "the disk type is %s, want %s", f.Type, Fixed)
+		c.wrong(offType, fix, "the disk type is %s, want %s", f.Type, Fixed)
 	}
 	if f.Checksum != f.Sum {
-		c.wrong(offChecksum, mend, "the checksum is 0x%08x, want 0x%08x", f.Checksum, f.Sum)
+		c.wrong(offChecksum, fix, "the checksum is 0x%08x, want 0x%08x", f.Checksum, f.Sum)
 	}
-	if f.Type == Fixed {
-		c.limits(mend)
+	switch {
+	case f.Type == Dynamic:
+		return c.blocks(f)
+	case f.Type != Fixed:
+		return nil
 	}
+	c.limits(fix)
+	if data == 0 {
+		return nil
+	}
+	_, err := c.partitions(data)
+	return err
 }
 
 // limits checks the size of the file, which is what is uploaded.
-func (c *checker) limits(mend string) {
+func (c *checker) limits(fix string) {
 	if c.size < MinFile {
-		c.problem(0, mend, "the file has %d bytes, want at least %d (20 MiB and the footer)", c.size, int64(MinFile))
+		c.problem(0, fix, "the file has %d bytes, want at least %d (20 MiB and the footer)", c.size, int64(MinFile))
 	}
 	if c.size > MaxFile {
 		c.problem(0, "make the disk smaller: Azure has no larger one", "the file has %d bytes, want at most %d (32767 GiB and the footer)", c.size, int64(MaxFile))

@@ -7,6 +7,7 @@
 package vhd
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -43,15 +44,8 @@ const (
 )
 
 func (t Type) String() string {
-	switch t {
-	case Fixed:
-		return "2 (fixed)"
-	case Dynamic:
-		return "3 (dynamic)"
-	case Differencing:
-		return "4 (differencing)"
-	}
-	return fmt.Sprintf("%d (unknown)", uint32(t))
+	name := map[Type]string{Fixed: "fixed", Dynamic: "dynamic", Differencing: "differencing"}[t]
+	return fmt.Sprintf("%d (%s)", uint32(t), cmp.Or(name, "unknown"))
 }
 
 // A Footer holds those fields of a footer that Azure looks at.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/lab/faults"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/program"
 )
 
 func main() {
@@ -52,13 +53,13 @@ func run(ctx context.Context, quick bool, only, write string, parallel int) (red
 		return 0, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	program, err := faults.Build(ctx, dir)
+	path, err := program.Build(dir, "0.0.0")
 	if err != nil {
 		return 0, err
 	}
 
 	start := time.Now()
-	outcomes := faults.PlayAll(ctx, program, cases, parallel, func(o faults.Outcome) {
+	outcomes := faults.PlayAll(ctx, path, cases, parallel, func(o faults.Outcome) {
 		if o.Err == nil && len(o.Faults) == 0 {
 			return
 		}

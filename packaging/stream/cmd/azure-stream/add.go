@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/packaging/stream"
 )
@@ -12,18 +12,21 @@ import (
 func add(out io.Writer, args []string) error {
 	fs := flag.NewFlagSet("add", flag.ContinueOnError)
 	meta := fs.String("meta", "", "")
+	marketplace := fs.String("marketplace", "", "")
 	name := fs.String("stream", "", "")
 	var opts stream.AddOptions
 	fs.StringVar(&opts.BaseURL, "base-url", "", "")
 	fs.BoolVar(&opts.Unsigned, "no-signatures", false, "")
-	rest, err := parse(fs, out, args, addHelp)
+	rest, err := parse(fs, out, args)
 	switch {
 	case err != nil || rest == nil:
 		return err
 	case len(rest) > 0:
-		return usageError{"add", fmt.Sprintf("add takes no argument, and not %q", rest[0])}
-	case *meta == "":
-		return usageError{"add", "add needs --meta meta.json"}
+		return usageError{"add", fmt.Sprintf("add takes no argument, not %q", rest[0])}
+	case *meta == "" && *marketplace == "":
+		return usageError{"add", "add needs --meta meta.json or --marketplace FILE"}
+	case *meta == "" && *name == "":
+		return usageError{"add", "--marketplace needs a --stream to put the images into, or a --meta"}
 	case *name == "-":
 		return usageError{"add", "--stream is changed in place and so has to be a file; without it the document is printed"}
 	}
@@ -31,46 +34,46 @@ func add(out io.Writer, args []string) error {
 		return usageError{"add", err.Error()}
 	}
 
-	in, err := read(*meta)
+	doc, t := stream.NewDocument(), target{}
+	if *name != "" {
+		if t, err = readTarget(*name); err != nil {
+			return err
+		}
+		if doc, err = stream.ParseDocument(t.old); err != nil {
+			return fmt.Errorf("%s: %w", *name, err)
+		}
+	}
+	if *meta != "" {
+		if err := addMeta(doc, *name, *meta, opts); err != nil {
+			return err
+		}
+	}
+	if *marketplace != "" {
+		if err := merge(doc, *name, *marketplace); err != nil {
+			return err
+		}
+	}
+	if *name != "" {
+		return t.replace(doc.Bytes())
+	}
+	_, err = out.Write(doc.Bytes())
+	return err
+}
+
+// addMeta adds the build of a meta.json to a document.
+func addMeta(doc *stream.Document, name, meta string, opts stream.AddOptions) error {
+	in, err := read(meta)
 	if err != nil {
 		return err
 	}
 	m, err := stream.ParseMeta(in)
 	if err != nil {
-		return fmt.Errorf("%s: %w", display(*meta), err)
-	}
-	notes, err := addTo(out, *name, m, opts)
-	if err != nil {
-		return err
-	}
-	for _, note := range notes {
-		fmt.Fprintf(os.Stderr, "azure-stream: note: %s\n", note)
-	}
-	return nil
-}
-
-// addTo adds to the document of that name, or prints a new one.
-func addTo(out io.Writer, name string, m stream.Meta, opts stream.AddOptions) ([]string, error) {
-	if name == "" {
-		doc := stream.NewDocument()
-		notes, err := doc.Add(m, opts)
-		if err != nil {
-			return nil, err
-		}
-		_, err = out.Write(doc.Bytes())
-		return notes, err
-	}
-	t, err := readTarget(name)
-	if err != nil {
-		return nil, err
-	}
-	doc, err := stream.ParseDocument(t.old)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", display(meta), err)
 	}
 	notes, err := doc.Add(m, opts)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", cmp.Or(name, display(meta)), err)
 	}
-	return notes, t.replace(doc.Bytes())
+	note(notes...)
+	return nil
 }

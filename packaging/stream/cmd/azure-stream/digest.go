@@ -40,8 +40,8 @@ func verifyDigest(out io.Writer, f io.ReaderAt, size int64, name string, want []
 	return errWrong
 }
 
-// A progress is told what was read and says so on a terminal. A file that
-// takes less than a second is not worth a word.
+// A progress counts what is read and, on a terminal, says how much that is,
+// once a second.
 type progress struct {
 	w           io.Writer // nil: not a terminal
 	size, read  int64
@@ -58,14 +58,12 @@ func newProgress(f *os.File, size int64) *progress {
 
 func (p *progress) Write(b []byte) (int, error) {
 	p.read += int64(len(b))
-	if p.w == nil || time.Since(p.last) < time.Second {
-		return len(b), nil
+	if p.w != nil && time.Since(p.last) >= time.Second {
+		p.last = time.Now()
+		left := time.Duration(float64(p.size-p.read) / float64(p.read) * float64(time.Since(p.start))).Round(time.Second)
+		line := fmt.Sprintf("sha256: %d %% of %.1f GiB, %v left", p.read*100/p.size, float64(p.size)/(1<<30), left)
+		fmt.Fprintf(p.w, "\r%-60s", line)
 	}
-	p.last = time.Now()
-	rate := float64(p.read) / time.Since(p.start).Seconds()
-	left := time.Duration(float64(p.size-p.read) / rate * float64(time.Second)).Round(time.Second)
-	line := fmt.Sprintf("sha256: %d %% of %.1f GiB, %v left", p.read*100/p.size, float64(p.size)/(1<<30), left)
-	fmt.Fprintf(p.w, "\r%-60s", line)
 	return len(b), nil
 }
 

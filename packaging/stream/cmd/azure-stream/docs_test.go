@@ -51,6 +51,41 @@ func TestDocs(t *testing.T) {
 	}
 }
 
+// TestAzureCLI gives each command of docs/images.md that begins with az to the
+// Azure CLI, without an account: it checks the arguments, and then asks for a
+// login.
+func TestAzureCLI(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds for each command")
+	}
+	if _, err := exec.LookPath("az"); err != nil {
+		t.Skipf("no Azure CLI (azure-cli): %v", err)
+	}
+	page, err := os.ReadFile("../../../../docs/images.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"disk.vhd", "config.ign"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := regexp.MustCompile(`(?m)^    (\w+=\$\()?(az .*)$`).FindAllStringSubmatch(string(page), -1)
+	if len(lines) < 20 {
+		t.Errorf("only %d commands found", len(lines))
+	}
+	login := regexp.MustCompile(`[Pp]lease run .?az login`)
+	for _, line := range lines {
+		line := line[1] + line[2] + strings.Repeat("; exit 1", min(len(line[1]), 1))
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "AZURE_CONFIG_DIR="+dir, "image=/subscriptions/x", "disk=/subscriptions/x")
+		if out, err := cmd.CombinedOutput(); err == nil || !login.Match(out) {
+			t.Errorf("%s: %v\n%s", line, err, out)
+		}
+	}
+}
+
 type step struct{ command, output string }
 
 // steps returns the commands of a page with the output below each.

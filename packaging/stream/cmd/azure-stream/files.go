@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/google/renameio/v2"
@@ -15,25 +16,35 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/packaging/stream"
 )
 
+// open opens a regular file; with pipe set, a pipe too. A named pipe that
+// nobody writes to is read as empty, and is not waited for.
+func open(name, path string, flag int, pipe bool) (*os.File, fs.FileInfo, error) {
+	f, err := os.OpenFile(path, flag|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, plainError(name, err)
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() && !(pipe && info.Mode().Type() == fs.ModeNamedPipe) {
+		err = errors.New("is not a file")
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, plainError(name, err)
+	}
+	return f, info, nil
+}
+
 // read returns a document's bytes. A pipe is fine, so that
-// azure-stream lookup <(command) works; a named pipe that nobody writes to is
-// an error, not a wait.
+// azure-stream lookup <(command) works.
 func read(name string) ([]byte, error) {
 	if name == "-" {
 		return readFrom(display(name), os.Stdin)
 	}
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, _, err := open(name, name, os.O_RDONLY, true)
 	if err != nil {
-		return nil, plainError(name, err)
+		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, plainError(name, err)
-	}
-	if !info.Mode().IsRegular() && info.Mode().Type() != fs.ModeNamedPipe {
-		return nil, fmt.Errorf("%s is %s: want a file", name, kind(info))
-	}
 	return readFrom(name, f)
 }
 
@@ -43,6 +54,42 @@ func readFrom(name string, r io.Reader) ([]byte, error) {
 		return nil, plainError(name, err)
 	}
 	return b, nil
+}
+
+// readDocument reads a stream document, or the one in a ConfigMap.
+func readDocument(name, osStream string) (*stream.Document, error) {
+	in, err := read(name)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := stream.ReadDocument(in, osStream)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", display(name), err)
+	}
+	if streams := doc.Streams(); osStream == "" && len(streams) > 1 {
+		note(fmt.Sprintf("%s has streams %s and a default one, which is taken; --os-stream chooses another", display(name), strings.Join(streams, ", ")))
+	}
+	return doc, nil
+}
+
+// merge puts the marketplace images of a file into a document.
+func merge(doc *stream.Document, docName, name string) error {
+	from, err := readDocument(name, "")
+	if err != nil {
+		return err
+	}
+	notes, err := doc.Merge(from)
+	if err != nil {
+		return fmt.Errorf("%s into %s: %w", display(name), display(docName), err)
+	}
+	note(notes...)
+	return nil
+}
+
+func note(texts ...string) {
+	for _, text := range texts {
+		fmt.Fprintf(os.Stderr, "azure-stream: note: %s\n", printable(text))
+	}
 }
 
 // display is a document's name for people.
@@ -67,21 +114,11 @@ func readTarget(name string) (target, error) {
 	if err != nil {
 		return target{}, plainError(name, err)
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, syscall.EISDIR) {
-		return target{}, fmt.Errorf("%s is a directory: want a file", name)
-	}
+	f, info, err := open(name, path, os.O_RDWR, false)
 	if err != nil {
-		return target{}, plainError(name, err)
+		return target{}, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return target{}, plainError(name, err)
-	}
-	if !info.Mode().IsRegular() {
-		return target{}, fmt.Errorf("%s is %s: want a file", name, kind(info))
-	}
 	old, err := readFrom(name, f)
 	return target{path: path, info: info, old: old}, err
 }
@@ -130,16 +167,4 @@ func plainError(name string, err error) error {
 		err = e.Err
 	}
 	return fmt.Errorf("%s: %w", name, err)
-}
-
-func kind(info fs.FileInfo) string {
-	switch info.Mode().Type() {
-	case fs.ModeDir:
-		return "a directory"
-	case fs.ModeNamedPipe:
-		return "a named pipe"
-	case fs.ModeSocket:
-		return "a socket"
-	}
-	return "a device"
 }

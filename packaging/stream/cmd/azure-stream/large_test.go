@@ -37,6 +37,12 @@ func TestLargeDisk(t *testing.T) {
 		sum += uint32(b)
 	}
 	binary.BigEndian.PutUint32(footer[64:], ^sum)
+	mbr := make([]byte, 512) // one partition of 1 TiB
+	copy(mbr[446:], "\x80\x00\x00\x00\x83\x00\x00\x00\x00\x08\x00\x00\x00\x00\x00\x80")
+	copy(mbr[510:], "\x55\xaa")
+	if _, err := f.WriteAt(mbr, 0); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := f.WriteAt(footer, size); errors.Is(err, syscall.EFBIG) && os.Getenv("CI") == "" {
 		t.Skipf("the file system of %s has no files of 4 TiB: %v", name, err)
 	} else if err != nil {

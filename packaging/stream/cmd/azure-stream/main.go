@@ -61,25 +61,25 @@ func run(out *bufio.Writer, args []string) error {
 	case "verify":
 		return verify(out, args)
 	case "schema":
-		return plain(out, name, args, schemaHelp, stream.Schema)
+		return plain(out, name, args, stream.Schema)
 	case "version", "--version", "-version":
-		return plain(out, "version", args, versionHelp, "azure-stream "+version()+"\n")
+		return plain(out, "version", args, "azure-stream "+version()+"\n")
 	case "help", "--help", "-help", "-h":
-		return plain(out, "help", args, help, help)
+		return plain(out, "azure-stream", args, help("azure-stream"))
 	default:
 		return usageError{text: fmt.Sprintf("no command %q", name)}
 	}
 }
 
 // plain is a command without arguments that prints a text.
-func plain(out io.Writer, name string, args []string, help, text string) error {
+func plain(out io.Writer, name string, args []string, text string) error {
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
-	rest, err := parse(fs, out, args, help)
+	rest, err := parse(fs, out, args)
 	if err != nil || rest == nil {
 		return err
 	}
 	if len(rest) > 0 {
-		return usageError{name, fmt.Sprintf("%s takes no argument, and not %q", name, rest[0])}
+		return usageError{name, fmt.Sprintf("%s takes no argument, not %q", name, rest[0])}
 	}
 	_, err = io.WriteString(out, text)
 	return err
@@ -87,16 +87,16 @@ func plain(out io.Writer, name string, args []string, help, text string) error {
 
 // parse reads flags wherever they stand and returns the other arguments. If
 // --help is among the flags it prints the help and returns nil.
-func parse(fs *flag.FlagSet, out io.Writer, args []string, help string) ([]string, error) {
+func parse(fs *flag.FlagSet, out io.Writer, args []string) ([]string, error) {
 	fs.SetOutput(io.Discard)
 	rest := []string{}
 	for {
 		switch err := fs.Parse(args); {
 		case errors.Is(err, flag.ErrHelp):
-			_, err := io.WriteString(out, help)
+			_, err := io.WriteString(out, help(fs.Name()))
 			return nil, err
 		case err != nil:
-			return nil, usageError{fs.Name(), err.Error()}
+			return nil, usageError{fs.Name(), strings.NewReplacer("defined: -", "defined: --", "argument: -", "argument: --", "for flag -", "for flag --", "for -", "for --").Replace(err.Error())}
 		}
 		read := len(args) - fs.NArg()
 		if read > 0 && args[read-1] == "--" {

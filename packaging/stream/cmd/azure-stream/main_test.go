@@ -64,7 +64,7 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func copyTestdata(to string) error {
-	files, err := filepath.Glob("../../testdata/*.json")
+	files, err := filepath.Glob("../../testdata/*.*")
 	if err != nil {
 		return err
 	}
@@ -83,14 +83,15 @@ func copyTestdata(to string) error {
 // TestHelpNamesEveryFlag: each flag that a command takes is in its help.
 func TestHelpNamesEveryFlag(t *testing.T) {
 	helps := map[string]string{
-		addHelp:    "--meta --stream --base-url --no-signatures",
-		lookupHelp: "--arch --kind --platform --json",
-		verifyHelp: "--vhd --arch",
-		help:       "add lookup verify schema version",
+		"add":          "--meta --marketplace --stream --base-url --no-signatures",
+		"lookup":       "--arch --generation --confidential --plan --kind --platform --all --marketplace --os-stream --json",
+		"verify":       "--vhd --arch --os-stream",
+		"azure-stream": "add lookup verify schema version",
 	}
-	for text, names := range helps {
+	for command, names := range helps {
+		text := help(command)
 		for name := range strings.FieldsSeq(names) {
-			if !strings.Contains(text, "\n  "+name+" ") && !strings.Contains(text, "azure-stream "+name) {
+			if !strings.Contains(text, "\n  "+name+" ") && !strings.Contains(text, "\n  "+name+"\n") && !strings.Contains(text, "azure-stream "+name) {
 				t.Errorf("no %s in:\n%s", name, text)
 			}
 		}

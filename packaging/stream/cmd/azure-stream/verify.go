@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/packaging/stream"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/packaging/stream/vhd"
@@ -17,12 +17,13 @@ func verify(out *bufio.Writer, args []string) error {
 	fs := flag.NewFlagSet("verify", flag.ContinueOnError)
 	disk := fs.String("vhd", "", "")
 	arch := fs.String("arch", "", "")
-	rest, err := parse(fs, out, args, verifyHelp)
+	osStream := fs.String("os-stream", "", "")
+	rest, err := parse(fs, out, args)
 	switch {
 	case err != nil || rest == nil:
 		return err
 	case len(rest) > 1:
-		return usageError{"verify", fmt.Sprintf("verify takes one stream.json, and not %d", len(rest))}
+		return usageError{"verify", fmt.Sprintf("verify takes one stream.json, not %d", len(rest))}
 	case len(rest) == 0 && *disk == "":
 		return usageError{"verify", "verify needs a stream.json, or --vhd FILE"}
 	case *disk == "-":
@@ -33,12 +34,12 @@ func verify(out *bufio.Writer, args []string) error {
 
 	var doc *stream.Document
 	if len(rest) == 1 {
-		if doc, err = readDocument(rest[0]); err != nil {
+		if doc, err = readDocument(rest[0], *osStream); err != nil {
 			return err
 		}
 	}
 	if *disk != "" {
-		return verifyDisk(out, *disk, doc, *arch)
+		return verifyDisk(out, *disk, doc, archName(*arch))
 	}
 	return verifyDocument(out, printable(display(rest[0])), doc)
 }
@@ -51,34 +52,25 @@ func verifyDocument(out io.Writer, name string, doc *stream.Document) error {
 	if len(problems) > 0 {
 		return errWrong
 	}
-	said := map[string]bool{}
+	var lines []string
 	for _, f := range doc.All() {
 		line := fmt.Sprintf("%s: ok: %s", name, printable(f.String()))
 		if f.Release != "" {
 			line += ", release " + printable(f.Release)
 		}
-		if !said[line] {
-			said[line] = true
-			fmt.Fprintln(out, line)
-		}
+		lines = append(lines, line+"\n")
 	}
-	return nil
+	_, err := io.WriteString(out, strings.Join(slices.Compact(lines), ""))
+	return err
 }
 
 // verifyDisk looks at a disk and, if there is a document, at its digest.
 func verifyDisk(out *bufio.Writer, name string, doc *stream.Document, arch string) error {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, info, err := open(name, name, os.O_RDONLY, false)
 	if err != nil {
-		return plainError(name, err)
+		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return plainError(name, err)
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is %s: want a file", name, kind(info))
-	}
 	name = printable(name)
 	switch {
 	case doc != nil && stream.IsCompressed(name):
@@ -88,11 +80,15 @@ func verifyDisk(out *bufio.Writer, name string, doc *stream.Document, arch strin
 		if err != nil {
 			return plainError(name, err)
 		}
-		if len(problems) > 0 {
-			printProblems(out, name, problems)
-			return errWrong
+		printProblems(out, name, problems)
+		verdict := "ok: a fixed VHD"
+		for _, p := range problems {
+			if p.Verdict != vhd.Warning {
+				return errWrong
+			}
+			verdict = "with warnings: a fixed VHD"
 		}
-		fmt.Fprintf(out, "%s: ok: a fixed VHD of %d MiB, checksum 0x%08x\n", name, footer.CurrentSize/vhd.MiB, footer.Checksum)
+		fmt.Fprintf(out, "%s: %s of %d MiB, checksum 0x%08x\n", name, verdict, footer.CurrentSize/vhd.MiB, footer.Checksum)
 	}
 	if doc == nil {
 		return nil
@@ -103,14 +99,14 @@ func verifyDisk(out *bufio.Writer, name string, doc *stream.Document, arch strin
 	return verifyDigest(out, f, info.Size(), name, doc.Digests(arch, name))
 }
 
-// printProblems prints each problem, and behind those that one command mends
+// printProblems prints each problem, and behind those that one command fixes
 // that command.
 func printProblems(out io.Writer, name string, problems []vhd.Problem) {
 	for i, p := range problems {
 		fmt.Fprintf(out, "%s: %s\n", name, p)
-		if i+1 == len(problems) || problems[i+1].Mend != p.Mend {
-			for way := range strings.Lines(p.Mend) {
-				fmt.Fprintf(out, "    to mend it: %s\n", strings.TrimSuffix(way, "\n"))
+		if i+1 == len(problems) || problems[i+1].Fix != p.Fix {
+			for way := range strings.Lines(p.Fix) {
+				fmt.Fprintf(out, "    to fix it: %s\n", strings.TrimSuffix(way, "\n"))
 			}
 		}
 	}

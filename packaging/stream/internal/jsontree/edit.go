@@ -2,43 +2,39 @@ package jsontree
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/tailscale/hujson"
 )
 
-// A style is how a document separates what it holds.
+// A style is the white space that separates what a document holds.
 type style struct {
-	eol   string // line end before a member; empty if the document is one line
-	unit  string // indentation of one level
-	colon string // between name and value
+	eol    string // line end before a member; empty if the document is one line
+	unit   string // indentation of one level
+	before string // between a name and its colon
+	after  string // between the colon and the value
 }
 
-func defaultStyle() style { return style{eol: "\n", unit: "    ", colon: ": "} }
+func defaultStyle() style { return style{eol: "\n", unit: "    ", after: " "} }
 
 // styleOf reads the style off the first member of a document.
-func styleOf(root *Node) style {
-	if len(root.members) == 0 {
+func styleOf(root *hujson.Value) style {
+	members := root.Value.(*hujson.Object).Members
+	if len(members) == 0 {
 		return defaultStyle()
 	}
-	lead, colon := root.members[0].split()
-	i := bytes.LastIndexByte(lead, '\n')
-	if i < 0 {
-		return style{colon: string(colon)}
+	first := members[0]
+	st := style{before: string(first.Name.AfterExtra), after: string(first.Value.BeforeExtra)}
+	lead := first.Name.BeforeExtra
+	if i := bytes.LastIndexByte(lead, '\n'); i >= 0 {
+		st.eol, st.unit = "\n", string(lead[i+1:])
+		if i > 0 && lead[i-1] == '\r' {
+			st.eol = "\r\n"
+		}
 	}
-	eol := "\n"
-	if i > 0 && lead[i-1] == '\r' {
-		eol = "\r\n"
-	}
-	return style{eol: eol, unit: string(lead[i+1:]), colon: string(colon)}
-}
-
-// split returns the white space before a member's name and what stands
-// between the name and the value.
-func (m *member) split() (lead, colon []byte) {
-	open := bytes.IndexByte(m.head, '"')
-	end := bytes.LastIndexByte(m.head, '"')
-	return m.head[:open:open], m.head[end+1:]
+	return st
 }
 
 // Set makes the value under the names of path the string s. Objects that are
@@ -46,75 +42,65 @@ func (m *member) split() (lead, colon []byte) {
 // to the end of its object, spaced like its neighbour or else like the
 // document. A string that is s already keeps its spelling.
 func (d *Doc) Set(s string, path ...string) error {
-	n := &d.root
+	n := d.Root()
 	for depth, name := range path {
-		if n.kind == null {
-			*n = Node{kind: object}
+		if n.Value.Kind() == 'n' {
+			n.Value = &hujson.Object{}
 		}
-		if n.kind != object {
+		if !n.IsObject() {
 			return fmt.Errorf("%s is %s: want an object", strings.Join(path[:depth], "."), n.Kind())
 		}
-		next := n.member(name)
+		next := n.Get(name)
 		if next == nil {
-			next = n.grow(name, d.style, depth)
+			next = d.style.grow(n.Value.(*hujson.Object), name, depth)
 		}
 		n = next
 	}
-	if have, ok := n.Text(); ok && have == s {
-		return nil
+	if have, ok := n.Text(); !ok || have != s {
+		n.Value = hujson.String(s)
 	}
-	*n = Node{kind: text, raw: quote(s)}
 	return nil
 }
 
-// grow adds a member to n, which is depth levels below the root, and returns
-// its value: an empty object.
-func (n *Node) grow(name string, st style, depth int) *Node {
-	lead, colon := []byte(st.eol+strings.Repeat(st.unit, depth+1)), []byte(st.colon)
-	if st.eol == "" {
-		lead = nil
+// grow adds a member to an object that is depth levels below the root, and
+// returns its value: an empty object.
+func (st style) grow(obj *hujson.Object, name string, depth int) *Node {
+	m := hujson.ObjectMember{Name: hujson.Value{Value: hujson.String(name)}, Value: hujson.Value{Value: &hujson.Object{}}}
+	m.Name.AfterExtra, m.Value.BeforeExtra = []byte(st.before), []byte(st.after)
+	if st.eol != "" {
+		m.Name.BeforeExtra = []byte(st.eol + strings.Repeat(st.unit, depth+1))
 	}
-	switch last := len(n.members) - 1; {
+	switch last := len(obj.Members) - 1; {
 	case last > 0 || last == 0 && st.eol != "":
-		lead, colon = n.members[last].split()
-	case last == 0 && strings.HasSuffix(st.colon, " "):
-		lead = []byte(" ") // one line, with a blank after each comma too
+		like := obj.Members[last]
+		m.Name.BeforeExtra, m.Name.AfterExtra, m.Value.BeforeExtra = like.Name.BeforeExtra, like.Name.AfterExtra, like.Value.BeforeExtra
+	case last == 0 && st.after != "":
+		m.Name.BeforeExtra = []byte(" ") // one line, with a blank after each comma too
 	case last < 0 && st.eol != "":
-		n.tail = []byte(st.eol + strings.Repeat(st.unit, depth))
+		obj.AfterExtra = []byte(st.eol + strings.Repeat(st.unit, depth))
 	}
-	head := append(bytes.Clone(lead), quote(name)...)
-	n.members = append(n.members, member{name: name, head: append(head, colon...), value: Node{kind: object}})
-	if n.index != nil {
-		n.index[name] = len(n.members) - 1
-	}
-	return &n.members[len(n.members)-1].value
+	obj.Members = append(obj.Members, m)
+	return (*Node)(&obj.Members[len(obj.Members)-1].Value)
 }
 
-// Delete removes the member at the end of path, and says whether there was one.
+// Delete removes the member at the end of path, and reports whether there was
+// one.
 func (d *Doc) Delete(path ...string) bool {
-	n := d.root.Get(path[:len(path)-1]...)
-	if n == nil {
+	parent := d.Root().Get(path[:len(path)-1]...)
+	if !parent.IsObject() {
 		return false
 	}
-	for i := range n.members {
-		if n.members[i].name != path[len(path)-1] {
-			continue
-		}
-		n.members = append(n.members[:i:i], n.members[i+1:]...)
-		n.index = nil // the positions are others now
-		if len(n.members) == 0 {
-			n.tail = nil
-		}
-		return true
+	obj := parent.Value.(*hujson.Object)
+	i := slices.IndexFunc(obj.Members, func(m hujson.ObjectMember) bool { return text(m.Name.Value) == path[len(path)-1] })
+	if i < 0 {
+		return false
 	}
-	return false
-}
-
-// quote writes s as JSON without the escapes that encoding/json adds for HTML.
-func quote(s string) []byte {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string cannot fail
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	obj.Members = slices.Concat(obj.Members[:i], obj.Members[i+1:]) // All goes on with the old ones
+	if len(obj.Members) == 0 {
+		obj.AfterExtra = nil
+	} else if last := &obj.Members[len(obj.Members)-1].Value; last.AfterExtra != nil {
+		// White space behind the last value would be written with a comma.
+		obj.AfterExtra, last.AfterExtra = append(last.AfterExtra, obj.AfterExtra...), nil
+	}
+	return true
 }

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/inside"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/namespace"
 )
 
 // Addresses of the cloud's side.
@@ -47,22 +46,20 @@ func Main() error {
 // network makes the bridge and the addresses. The kernel may lack dummy links, so the addresses behind the gateway are
 // the loopback's, and what gives the bridge a carrier before the guest is there is a cable to nowhere.
 func network() error {
-	cmd := exec.Command("ip", "-batch", "-")
-	cmd.Stdin = strings.NewReader(strings.Join([]string{
+	if err := namespace.IP(
 		"link set lo up",
-		"addr add " + Constant + "/32 dev lo",
-		"addr add " + Metadata + "/32 dev lo",
-		"addr add " + Other + "/32 dev lo",
-		"link add " + link + " address 02:00:0a:4d:00:01 type bridge forward_delay 0 stp_state 0 mcast_snooping 0",
-		"addr add " + Gateway + "/24 dev " + link,
-		"addr add " + Gateway6 + "/64 dev " + link + " nodad",
-		"link set " + link + " up",
+		"addr add "+Constant+"/32 dev lo",
+		"addr add "+Metadata+"/32 dev lo",
+		"addr add "+Other+"/32 dev lo",
+		"link add "+link+" address 02:00:0a:4d:00:01 type bridge forward_delay 0 stp_state 0 mcast_snooping 0",
+		"addr add "+Gateway+"/24 dev "+link,
+		"addr add "+Gateway6+"/64 dev "+link+" nodad",
+		"link set "+link+" up",
 		"link add idle0 type veth peer name idle1",
 		"link set idle1 up",
-		"link set idle0 master " + link + " up",
-	}, "\n"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("network of the cloud: %w: %s", err, out)
+		"link set idle0 master "+link+" up",
+	); err != nil {
+		return fmt.Errorf("network of the cloud: %w", err)
 	}
 	for {
 		bridge, err := net.InterfaceByName(link)

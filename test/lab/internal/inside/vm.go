@@ -47,6 +47,9 @@ func (Agent) Run(c Command, done *Done) error {
 // AgentMain answers calls for as long as the virtual machine lives.
 func AgentMain() error {
 	port, err := os.OpenFile(AgentPort, os.O_RDWR, 0)
+	for ; errors.Is(err, os.ErrNotExist); port, err = os.OpenFile(AgentPort, os.O_RDWR, 0) {
+		time.Sleep(20 * time.Millisecond) // udev has not seen it yet
+	}
 	if err != nil {
 		return err
 	}

@@ -7,23 +7,22 @@ import (
 )
 
 // rebuild is all that helps where content is missing.
-const rebuild = "get the file anew, or build it anew: " +
+const rebuild = "get the file again, or build it again: " +
 	"qemu-img convert -f raw -O vpc -o subformat=fixed,force_size SOURCE.raw DISK.vhd"
 
 // maxQemu is the largest VHD that qemu-img makes.
 const maxQemu = 2040 << 30
 
-// mend returns the commands that make a right VHD of one with footer f.
-func (c *checker) mend(f Footer) string {
-	data := uint64(c.size - FooterSize)
+// fix returns the commands that make a right VHD of one with footer f. All
+// that is before the footer stays, whatever the footer says.
+func (c *checker) fix(f Footer) string {
 	switch {
 	case f.Type == Fixed:
-		if f.CurrentSize >= MiB && f.CurrentSize < data {
-			data = f.CurrentSize
-		}
-		return c.raw(int64(data))
+		return c.raw(c.size - FooterSize)
 	case f.Type == Differencing:
 		return "merge it with its parent (Merge-VHD), then verify the result"
+	case f.Type != Dynamic:
+		return rebuild
 	case f.CurrentSize > maxQemu:
 		return tooLarge
 	}
@@ -35,11 +34,15 @@ func (c *checker) mend(f Footer) string {
 
 // raw returns the commands that make a VHD of the file's first n bytes.
 func (c *checker) raw(n int64) string {
-	if n == c.size {
+	switch {
+	case n == c.size:
 		return c.convert("-f raw -O vpc", file(c.name), n)
+	case n%sector == 0:
+		return c.convert("--image-opts -O vpc", quote(fmt.Sprintf("driver=raw,size=%d,file.filename=%s", n, option(c.name))), n)
 	}
-	n = n / FooterSize * FooterSize // qemu-img counts in sectors
-	return c.convert("--image-opts -O vpc", quote(fmt.Sprintf("driver=raw,size=%d,file.filename=%s", n, option(c.name))), n)
+	// qemu-img counts in sectors, and would drop the last bytes.
+	part := file(sibling(c.name, ".raw"))
+	return fmt.Sprintf("head -c %d %s > %s && %s", n, file(c.name), part, c.convert("-f raw -O vpc", part, n))
 }
 
 const tooLarge = "qemu-img makes no VHD over 2040 GiB: make the disk smaller, or use Hyper-V's Convert-VHD and Resize-VHD"
@@ -85,6 +88,14 @@ func file(name string) string {
 		name = "./" + name
 	}
 	return quote(name)
+}
+
+// count is n with the noun that fits.
+func count(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // quote is s for a shell.
