@@ -14,6 +14,7 @@ GOFUMPT := $(GO) run mvdan.cc/gofumpt@v0.12.0
 .PHONY: build demo test unit lab lint fuzz bench fresh clean deps go-version root
 include packaging/rpm/rpm.mk
 include packaging/deb/deb.mk
+include packaging/dracut/dracut.mk
 include lab/faults/faults.mk
 
 build: go-version
@@ -22,14 +23,14 @@ build: go-version
 demo: root build deps
 	CGO_ENABLED=0 $(GO) run ./lab/cmd/demo
 
-test: root lint unit lab fuzz rpmlint lintian verify-reproducible boot-test fresh
+test: root lint unit lab fuzz rpmlint lintian verify-reproducible boot-test initrd-test-quick fresh
 
 # Everything but what has a target of its own below.
 unit: TOOLS += gcc:gcc /usr/include/stdlib.h:libc6-dev
 unit: build deps
 	$(GO) vet ./...
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=on -count=1 \
-		$$($(GO) list ./... | grep -v -e /lab -e /boottest -e /faults)
+		$$($(GO) list ./... | grep -v -e /lab -e /boottest -e /faults -e /dracut)
 
 lab: root build deps
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout=20m -p=1 -parallel=6 ./lab/...

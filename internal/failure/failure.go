@@ -1,56 +1,98 @@
 // Package failure says why a boot failed: which units of systemd, and what they
-// logged last.
-//
-// It is for an initrd too, where there may be no system bus, nor any of the
-// usual tools but journalctl.
+// logged last. It is for an initrd too, where there may be no system bus, nor any
+// of the usual tools but journalctl.
 package failure
 
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
+// Of more than maxUnits units there is only the number, and of a unit only
+// maxLines lines are read.
 const (
-	// maxUnits is how many units are described; of the others there is the number.
 	maxUnits = 4
-	// maxLines is how many of a unit's lines are looked at.
 	maxLines = 20
 )
 
-// Unit is a unit of systemd that failed, or that still starts.
+// Unit is a unit of systemd, or what else failed.
 type Unit struct {
 	Name  string
 	Lines []string // what it logged, newest first
 }
 
-// Describe returns the units that failed, the first one first, with the last
-// lines that each logged, in at most limit characters. If none failed it is
-// those that still start, sinceBoot after the boot began. It always returns a
-// text; what cannot be read is missing in it.
+// Describe returns what failed in at most limit characters: the jobs that timed
+// out and the units that failed, the first one first, each with the last lines
+// that it logged. If nothing failed it is the units that still start, sinceBoot
+// after the boot began. What cannot be read is missing in it.
 func Describe(ctx context.Context, limit int, sinceBoot time.Duration) string {
 	failed, err := units(ctx, "failed")
 	if err != nil {
 		return Text("the failed units cannot be read: "+err.Error(), nil, limit)
 	}
-	if len(failed) > 0 {
-		return Text("failed", withLines(ctx, failed), limit)
+	// No unit fails because a job timed out that waited for a device.
+	var all []Unit
+	for _, line := range slices.Backward(journal(ctx, "_PID=1", "JOB_RESULT=timeout")) {
+		all = append(all, Unit{Name: strings.TrimSuffix(line, ".")})
+	}
+	for _, name := range failed {
+		all = append(all, Unit{name, lines(ctx, name)})
+	}
+	if len(all) > 0 {
+		return Text("failed", all, limit)
 	}
 	starting, err := units(ctx, "activating")
-	if err != nil || len(starting) == 0 {
+	for _, name := range starting {
+		all = append(all, Unit{name, lines(ctx, name)})
+	}
+	if err != nil || len(all) == 0 {
 		return Text("the boot was given up, but no unit failed; the serial console may say why", nil, limit)
 	}
-	return Text(fmt.Sprintf("still starting after %d s", int(sinceBoot.Seconds())), withLines(ctx, starting), limit)
+	return Text(fmt.Sprintf("still starting after %d s", int(sinceBoot.Seconds())), all, limit)
 }
 
-func withLines(ctx context.Context, names []string) []Unit {
-	var out []Unit
-	for i, name := range names {
-		u := Unit{Name: name}
-		if i < maxUnits {
-			u.Lines = lines(ctx, name)
-		}
-		out = append(out, u)
+// Text describes the units in at most limit characters, of which each gets an
+// equal share of what those before it have left.
+func Text(what string, units []Unit, limit int) string {
+	text, rest := clean(what), ""
+	if n := len(units) - maxUnits; n > 0 {
+		units, rest = units[:maxUnits], fmt.Sprintf("; and %d more", n)
 	}
-	return out
+	separator := ": "
+	for i, u := range units {
+		share := (limit - utf8.RuneCountInString(text+rest)) / (len(units) - i)
+		text += cut(separator+u.text(share), share)
+		separator = "; "
+	}
+	return cut(text+rest, limit)
+}
+
+// text is the unit and as many of its lines as fit, less those that say nothing
+// new.
+func (u Unit) text(limit int) string {
+	text, separator := clean(u.Name), ": "
+	for _, line := range u.Lines {
+		line = clean(line)
+		if strings.Contains(text, line) { // the empty line too
+			continue
+		}
+		if separator != ": " && utf8.RuneCountInString(text+separator+line) > limit {
+			break
+		}
+		text, separator = text+separator+line, " / "
+	}
+	return text
+}
+
+// cut cuts a text to at most limit characters.
+func cut(s string, limit int) string {
+	const ellipsis = "..."
+	if utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	return string([]rune(s)[:max(limit-len(ellipsis), 0)]) + ellipsis
 }

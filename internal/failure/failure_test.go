@@ -53,7 +53,7 @@ func TestText(t *testing.T) {
 // What is known to get into logs and is for nobody to read.
 func TestTextKeepsSecrets(t *testing.T) {
 	tests := []struct{ name, line, want string }{
-		{"query of a URL", "GET https://a.blob.core.windows.net/c/config.ign?sv=2022&sig=s3cret: attempt #1", "GET https://a.blob.core.windows.net/c/config.ign?[...] attempt #1"},
+		{"query of a URL", "GET https://a.blob.core.windows.net/c/config.ign?sv=2022&sig=s3cret: attempt #1", "GET https://a.blob.core.windows.net/c/config.ign?[...]: attempt #1"},
 		{"user of a URL", `Get "https://user:s3cret@host:8443/x": EOF`, `Get "https://[...]@host:8443/x": EOF`},
 		{"user of a URL without a path", "https://s3cret@host", "https://[...]@host"},
 		{"contents in a URL", `bad source "data:;base64,czNjcmV0": no`, `bad source "data:[...] no`},

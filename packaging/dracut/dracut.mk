@@ -1,0 +1,16 @@
+# The dracut module's test: initrds of Debian 13's dracut and Ignition, booted in QEMU. Included by the top Makefile.
+
+INITRD_TOOLS := $(BOOT_TOOLS) cpio:cpio
+INITRD_TEST = CGO_ENABLED=0 $(GO) test -count=1 -timeout 40m -parallel 2 ./packaging/dracut -program $(CURDIR)/bin/nm-azure-dispatch
+
+.PHONY: initrd-test initrd-test-quick
+initrd-test initrd-test-quick: TOOLS := $(INITRD_TOOLS)
+
+initrd-test: root build
+	$(install-tools)
+	$(INITRD_TEST)
+
+# The three quickest cases, as a part of make test.
+initrd-test-quick: root build
+	$(install-tools)
+	$(INITRD_TEST) -quick

@@ -1,0 +1,168 @@
+package dracut_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
+)
+
+const (
+	azure    = "ignition.platform.id=azure "
+	first    = "ignition.firstboot "
+	azureTag = "7783-7084-3265-9085-8269-3286-77"
+	noRoot   = "root=LABEL=nothing "
+
+	userConfig = "usr/lib/ignition/user.ign"
+	emptyCase  = `{"ignition":{"version":"3.3.0"}}`
+	badPath    = `{"ignition":{"version":"3.3.0"},"storage":{"files":[{"path":"relative"}]}}`
+)
+
+// remote is a configuration that is to be fetched.
+func remote(url string) string {
+	return `{"ignition":{"version":"3.3.0","config":{"replace":{"source":"` + url + `"}}}}`
+}
+
+// The failures that are reported. In each the initrd was made by dracut with the module in it (row 4 of issue 13).
+func TestReported(t *testing.T) {
+	tests := []struct {
+		name, config, cmdline, tag string
+		files                      map[string]string
+		want                       []string
+		quick                      bool
+	}{
+		{
+			name: "before the network", config: badPath, cmdline: azure + first + noRoot, quick: true,
+			want: []string{"failed: ignition-fetch-offline.service: ", "error at $.storage.files.0.path, line 1 col 61: path not absolute"},
+		},
+		{
+			name: "configuration is not there", config: remote("http://user:s3cret@168.63.129.16/none.ign?sig=s3cret"), cmdline: azure + first + noRoot, quick: true,
+			want: []string{"failed: ignition-fetch.service: ", "http://[...]@168.63.129.16/none.ign?[...]", "Not Found"},
+		},
+		{
+			name: "asset tag, no argument", config: badPath, cmdline: first + noRoot, tag: azureTag,
+			want: []string{"failed: ignition-fetch-offline.service: "},
+		},
+		{
+			name: "no root device", config: emptyCase, cmdline: azure + first + noRoot + "rd.retry=10",
+			want: []string{"still starting after ", "dracut-initqueue.service: "},
+		},
+		{
+			name: "root device does not come in time", config: emptyCase, cmdline: azure + first + noRoot + "rd.timeout=20",
+			want: []string{"failed: Timed out waiting for device ", "nothing"},
+		},
+		{
+			name: "root file system cannot be mounted", config: emptyCase, cmdline: azure + first + "root=/dev/vda rootfstype=squashfs",
+			want: []string{"sysroot.mount: ", "/sysroot"},
+		},
+		{
+			name: "takes too long", config: remote("http://10.77.0.1:81/c.ign?sig=s3cret"), cmdline: azure + first + noRoot + "rd.nm-azure-dispatch.report-after=20s",
+			want: []string{"still starting after ", "ignition-fetch.service: ", "http://10.77.0.1:81/c.ign?[...]", "connection refused"},
+		},
+		{
+			name: "later boot of an image that wants it", cmdline: azure + noRoot + "rd.nm-azure-dispatch.report=always", files: failing("boom"),
+			want: []string{"failed: failing.service: boom"},
+		},
+	}
+	for _, s := range stacks {
+		for _, tt := range tests {
+			t.Run(s.name+"/"+tt.name, func(t *testing.T) {
+				if *quick && !(tt.quick && s.name == "networkd") {
+					t.Skip("not one of the quickest")
+				}
+				files := map[string]string{userConfig: tt.config}
+				maps.Copy(files, tt.files)
+				got := s.start(t, lab.Config{Cmdline: tt.cmdline, AssetTag: tt.tag}, files).failure()
+				for _, want := range tt.want {
+					if !strings.Contains(got, want) {
+						t.Errorf("no %q in: %s", want, got)
+					}
+				}
+				if strings.Contains(got, "s3cret") || utf8.RuneCountInString(got) > 512 {
+					t.Errorf("a secret, or more than 512 characters: %s", got)
+				}
+			})
+		}
+	}
+}
+
+// failing is a unit that the initrd needs, and that fails until /run/mended is there.
+func failing(why string) map[string]string {
+	return map[string]string{
+		"usr/lib/systemd/system/failing.service": `[Unit]
+DefaultDependencies=no
+After=systemd-journald.socket
+Before=initrd.target
+ConditionPathExists=!/run/mended
+OnFailure=emergency.target
+OnFailureJobMode=isolate
+[Service]
+Type=oneshot
+ExecStart=/bin/sh -c 'echo ` + why + `; exit 1'
+`,
+		"usr/lib/systemd/system/initrd.target.requires/failing.service": "->../failing.service",
+	}
+}
+
+// Where nothing is to be reported: another platform, a boot that provisions nothing, a shell that was asked for.
+func TestNotReported(t *testing.T) {
+	tests := []struct{ name, cmdline, tag string }{
+		{"another platform", "ignition.platform.id=qemu " + first + noRoot, ""},
+		{"later boot", azure + noRoot, azureTag},
+		{"rd.break", azure + first + "root=/dev/vda rd.break=pre-mount", ""},
+	}
+	for _, s := range stacks {
+		for _, tt := range tests {
+			t.Run(s.name+"/"+tt.name, func(t *testing.T) {
+				if *quick {
+					t.Skip("not one of the quickest")
+				}
+				files := failing("boom")
+				if strings.Contains(tt.cmdline, "rd.break") {
+					files = map[string]string{userConfig: emptyCase}
+				}
+				m := s.start(t, lab.Config{Cmdline: tt.cmdline, AssetTag: tt.tag}, files)
+				m.waitConsole("Emergency Shell")
+				time.Sleep(20 * time.Second) // a report would take half of it
+				requests, err := m.Cloud.Requests(t.Context())
+				if err != nil || len(requests) > 0 {
+					t.Errorf("requests %+v, %v", requests, err)
+				}
+			})
+		}
+	}
+}
+
+// recovery does what a person does at the emergency shell once the failure was reported.
+var recovery = map[string]string{
+	"usr/lib/systemd/system/recovery.service": `[Unit]
+DefaultDependencies=no
+[Service]
+ExecStart=/bin/sh -c 'until grep -q failed /run/nm-azure-dispatch/check-in.json; do sleep 1; done; : >/run/mended; systemctl --no-block default'
+`,
+	"usr/lib/systemd/system/emergency.target.wants/recovery.service": "->../recovery.service",
+}
+
+// A failure that was reported from the initrd does not keep the real root from reporting Ready.
+func TestRecovery(t *testing.T) {
+	for _, s := range stacks {
+		t.Run(s.name, func(t *testing.T) {
+			if *quick && s.name != "networkd" {
+				t.Skip("not one of the quickest")
+			}
+			files := failing("boom")
+			maps.Copy(files, recovery)
+			m := s.start(t, lab.Config{Cmdline: azure + "root=/dev/vda rw rd.nm-azure-dispatch.report=always"}, files)
+			posts := m.posts(2)
+			if got, want := description(t, posts[0]), "failed: failing.service: boom"; got != want {
+				t.Errorf("reported %q, want %q", got, want)
+			}
+			if !strings.Contains(posts[1], "<State>Ready</State>") {
+				t.Errorf("no Ready: %s", posts[1])
+			}
+		})
+	}
+}
