@@ -9,10 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -50,26 +50,26 @@ func TestCheckInRoundTrip(t *testing.T) {
 	want := boot.CheckIn{
 		BootID: thisBoot, State: boot.Ready, WireServer: "168.63.129.16", Source: boot.FromOption245, Via: "health",
 		Interface: "eth0", Incarnation: "7", ContainerID: "c", InstanceID: "i", Attempts: 3,
-		StartedAt: time.Now().UTC(), UpdatedAt: time.Now().UTC(), AfterBootMS: 8123,
+		StartedAt: time.Now().UTC(),
 	}
-	if err := d.WriteCheckIn(want); err != nil {
+	if err := d.WriteCheckIn(&want); err != nil {
 		t.Fatal(err)
 	}
-	got, err := d.CheckIn(thisBoot)
+	got, err := d.CheckIn()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("record (-want +got):\n%s", diff)
 	}
-	if _, err := d.CheckIn(lastBoot); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := of(d, lastBoot).CheckIn(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("for another boot: %v, want fs.ErrNotExist", err)
 	}
-	if _, err := d.CheckIn(""); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := of(d, "").CheckIn(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("for an unknown boot: %v, want fs.ErrNotExist", err)
 	}
-	wantMode(t, string(d), 0o755|fs.ModeDir)
-	wantMode(t, filepath.Join(string(d), "check-in.json"), 0o644)
+	wantMode(t, d.Dir, 0o755|fs.ModeDir)
+	wantMode(t, filepath.Join(d.Dir, "check-in.json"), 0o644)
 }
 
 // The names of the fields are an interface.
@@ -116,37 +116,59 @@ func TestFieldNames(t *testing.T) {
 func TestLink(t *testing.T) {
 	d := newDir(t)
 	want := boot.Link{
-		BootID: thisBoot, Interface: "eth0", State: boot.Pushed,
+		State:       boot.Pushed,
 		Nameservers: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("2001:db8::1")}, Domains: []string{"a.example"},
 	}
-	if err := d.WriteLink(7, want); err != nil {
-		t.Fatal(err)
-	}
-	got, err := d.Link(7, thisBoot, "eth0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.WriteLink(7, "eth0", want))
+	got, err := d.Link(7, "eth0")
+	must(t, err)
+	want.BootID, want.Interface, want.UpdatedAt = thisBoot, "eth0", got.UpdatedAt
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Errorf("record (-want +got):\n%s", diff)
 	}
+	if age := time.Since(got.UpdatedAt); age < 0 || age > time.Minute {
+		t.Errorf("written %v ago", age)
+	}
+	if diff := cmp.Diff(map[int]boot.Link{7: got}, d.Links(), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+		t.Errorf("all records (-want +got):\n%s", diff)
+	}
 	for _, id := range []string{lastBoot, ""} {
-		if _, err := d.Link(7, id, "eth0"); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := of(d, id).Link(7, "eth0"); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("boot %q: %v, want fs.ErrNotExist", id, err)
 		}
-	}
-	if _, err := d.Link(7, thisBoot, "eth1"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the index came back with another interface: %v, want fs.ErrNotExist", err)
-	}
-	if n, ok := d.FindLink(thisBoot, "eth0"); n != 7 || !ok {
-		t.Errorf("FindLink = %d, %v; want 7", n, ok)
-	}
-	for range 2 {
-		if err := d.RemoveLink(7); err != nil {
-			t.Error(err)
+		if n := len(of(d, id).Links()); n != 0 {
+			t.Errorf("boot %q: %d records, want none", id, n)
 		}
 	}
-	if n, ok := d.FindLink(thisBoot, "eth0"); ok {
-		t.Errorf("FindLink = %d after removal", n)
+	if _, err := d.Link(7, "eth1"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the index came back with another interface: %v, want fs.ErrNotExist", err)
+	}
+}
+
+// A record without a boot ID is of no boot, not of one whose ID is not known.
+func TestEmptyBootID(t *testing.T) {
+	d := of(newDir(t), "")
+	must(t, d.WriteCheckIn(&boot.CheckIn{State: boot.Ready}))
+	must(t, d.WriteLink(7, "eth0", boot.Link{State: boot.Pushed}))
+	if _, err := d.CheckIn(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("check-in: %v, want fs.ErrNotExist", err)
+	}
+	if _, err := d.Link(7, "eth0"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("link: %v, want fs.ErrNotExist", err)
+	}
+}
+
+// Nothing stays of a link that is gone, and everything of those that are not.
+func TestRemoveGone(t *testing.T) {
+	d := newDir(t)
+	must(t, d.RemoveGone(func(int) bool { return false })) // nothing there yet
+	must(t, os.MkdirAll(filepath.Join(d.Dir, "links"), 0o755))
+	for _, name := range []string{"2.json", "2.lock", "2.next", ".2.json567", "22.json", "22.lock", "README"} {
+		must(t, os.WriteFile(filepath.Join(d.Dir, "links", name), nil, 0o600))
+	}
+	must(t, d.RemoveGone(func(ifindex int) bool { return ifindex == 22 }))
+	if diff := cmp.Diff([]string{"links/22.json", "links/22.lock", "links/README"}, files(t, d)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
 	}
 }
 
@@ -181,19 +203,19 @@ func TestRecordInTheWay(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			d := newDir(t)
-			must(t, os.Mkdir(string(d), 0o755))
-			file := filepath.Join(string(d), "check-in.json")
+			must(t, os.Mkdir(d.Dir, 0o755))
+			file := filepath.Join(d.Dir, "check-in.json")
 			tt.make(t, file)
 			before, err := os.Lstat(file)
 			must(t, err)
-			if rec, err := d.CheckIn(thisBoot); err == nil {
+			if rec, err := d.CheckIn(); err == nil {
 				t.Errorf("counts as a record: %+v", rec)
 			}
-			err = d.WriteCheckIn(boot.CheckIn{BootID: thisBoot, State: boot.Ready})
+			err = d.WriteCheckIn(&boot.CheckIn{State: boot.Ready})
 			if (err == nil) != tt.write {
 				t.Errorf("writing: %v", err)
 			}
-			if _, err := d.CheckIn(thisBoot); (err == nil) != tt.write {
+			if _, err := d.CheckIn(); (err == nil) != tt.write {
 				t.Errorf("reading back: %v", err)
 			}
 			if after, err := os.Lstat(file); !tt.write && (err != nil || !os.SameFile(before, after)) {
@@ -220,17 +242,17 @@ func TestDirectoryNotTrusted(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			d := newDir(t)
-			tt.make(t, string(d))
-			if err := d.WriteCheckIn(boot.CheckIn{BootID: thisBoot, State: boot.Ready}); err == nil {
+			tt.make(t, d.Dir)
+			if err := d.WriteCheckIn(&boot.CheckIn{State: boot.Ready}); err == nil {
 				t.Error("a record was written")
 			}
-			if _, err := d.CheckIn(thisBoot); err == nil {
+			if _, err := d.CheckIn(); err == nil {
 				t.Error("a record was read")
 			}
 			if _, err := d.LockCheckIn(); err == nil || errors.Is(err, boot.ErrLocked) {
 				t.Errorf("lock: %v, want another error than ErrLocked", err)
 			}
-			if to, err := filepath.EvalSymlinks(string(d)); err == nil {
+			if to, err := filepath.EvalSymlinks(d.Dir); err == nil {
 				if entries, _ := os.ReadDir(to); len(entries) > 0 {
 					t.Errorf("%v was left there", entries)
 				}
@@ -243,7 +265,7 @@ func TestLock(t *testing.T) {
 	d := newDir(t)
 	unlock, err := d.LockCheckIn()
 	must(t, err)
-	wantMode(t, filepath.Join(string(d), "check-in.lock"), 0o600)
+	wantMode(t, filepath.Join(d.Dir, "check-in.lock"), 0o600)
 	if _, err := d.LockCheckIn(); !errors.Is(err, boot.ErrLocked) {
 		t.Errorf("second: %v, want ErrLocked", err)
 	}
@@ -257,18 +279,18 @@ func TestLock(t *testing.T) {
 // of the lock takes it away, and nothing else.
 func TestLockSweeps(t *testing.T) {
 	d := newDir(t)
-	must(t, os.MkdirAll(filepath.Join(string(d), "links"), 0o755))
+	must(t, os.MkdirAll(filepath.Join(d.Dir, "links"), 0o755))
 	for _, name := range []string{
 		".check-in.json1234", "check-in.json", "links/.2.json567", "links/2.json", "links/.3.json8", "links/.22.json9",
 	} {
-		must(t, os.WriteFile(filepath.Join(string(d), name), nil, 0o600))
+		must(t, os.WriteFile(filepath.Join(d.Dir, name), nil, 0o600))
 	}
 	unlock, err := d.LockCheckIn()
 	must(t, err)
 	defer unlock()
-	unlockLink, err := d.LockLink(t.Context(), 2)
+	end, _, err := d.Turn(t.Context(), 2)
 	must(t, err)
-	defer unlockLink()
+	defer end()
 	want := []string{"check-in.json", "check-in.lock", "links/.22.json9", "links/.3.json8", "links/2.json", "links/2.lock"}
 	if diff := cmp.Diff(want, files(t, d)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
@@ -276,9 +298,9 @@ func TestLockSweeps(t *testing.T) {
 }
 
 // files are the directory's, in order.
-func files(t *testing.T, d boot.Dir) (names []string) {
+func files(t *testing.T, d boot.Store) (names []string) {
 	t.Helper()
-	must(t, fs.WalkDir(os.DirFS(string(d)), ".", func(path string, e fs.DirEntry, err error) error {
+	must(t, fs.WalkDir(os.DirFS(d.Dir), ".", func(path string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
 			names = append(names, path)
 		}
@@ -287,76 +309,92 @@ func files(t *testing.T, d boot.Dir) (names []string) {
 	return names
 }
 
-// One run has the lock, one waits for it, and no third one stays.
-func TestLinkTurn(t *testing.T) {
+// One run has its turn, one waits for it, and no third one stays.
+func TestTurn(t *testing.T) { synctest.Test(t, testTurn) }
+
+func testTurn(t *testing.T) {
 	d := newDir(t)
-	first, err := d.LinkTurn(2)
-	must(t, err)
-	if waited, err := first.Begin(t.Context()); waited || err != nil {
-		t.Errorf("first: waited %v, %v", waited, err)
+	first, waited, err := d.Turn(t.Context(), 2)
+	if waited || err != nil {
+		t.Fatalf("first: waited %v, %v", waited, err)
 	}
-	second, err := d.LinkTurn(2)
-	must(t, err)
-	for range 2 {
-		if third, err := d.LinkTurn(2); !errors.Is(err, boot.ErrLocked) {
-			t.Errorf("third: %v, %v, want ErrLocked", third, err)
-		}
-	}
-	other, err := d.LinkTurn(3)
-	must(t, err)
-	other.End()
-
-	short, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
-	defer cancel()
-	if waited, err := second.Begin(short); !waited || !errors.Is(err, boot.ErrLocked) {
-		t.Errorf("second, out of time: waited %v, %v", waited, err)
-	}
-	second, err = d.LinkTurn(2) // the one that gave up is in nobody's way
-	must(t, err)
-	first.End()
-	first.End()
-	if waited, err := second.Begin(t.Context()); !waited || err != nil {
-		t.Errorf("second: waited %v, %v", waited, err)
-	}
-	third, err := d.LinkTurn(2) // while the second looks
-	must(t, err)
-	third.End()
-	second.End()
-	unlock, err := d.LockLink(t.Context(), 2)
-	must(t, err)
-	unlock()
-
-	var none *boot.Turn
-	if waited, err := none.Begin(t.Context()); waited || err != nil {
-		t.Errorf("nil: waited %v, %v", waited, err)
-	}
-	none.End()
-}
-
-func TestLockLinkWaits(t *testing.T) {
-	d := newDir(t)
-	unlock, err := d.LockLink(t.Context(), 2)
-	must(t, err)
-	other, err := d.LockLink(t.Context(), 3)
+	other, _, err := d.Turn(t.Context(), 3)
 	must(t, err)
 	other()
-
 	short, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	if _, err := d.LockLink(short, 2); !errors.Is(err, boot.ErrLocked) {
-		t.Errorf("held: %v, want ErrLocked", err)
+	if _, waited, err := d.Turn(short, 2); !waited || !errors.Is(err, boot.ErrLocked) {
+		t.Errorf("second, out of time: waited %v, %v", waited, err)
 	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		u, err := d.LockLink(t.Context(), 2)
-		if err != nil {
-			t.Error(err)
-			return
+
+	got := make(chan func(), 1) // the one that gave up is in nobody's way
+	go func() {
+		end, waited, err := d.Turn(t.Context(), 2)
+		if !waited || err != nil {
+			t.Errorf("second: waited %v, %v", waited, err)
 		}
-		u()
-	})
-	unlock()
-	wg.Wait()
+		got <- end
+	}()
+	synctest.Wait()
+	for range 2 {
+		if _, waited, err := d.Turn(t.Context(), 2); waited || !errors.Is(err, boot.ErrLocked) {
+			t.Errorf("third: waited %v, %v; want ErrLocked at once", waited, err)
+		}
+	}
+	first()
+	second := <-got
+	if _, waited, err := d.Turn(canceled(t), 2); !waited || !errors.Is(err, boot.ErrLocked) {
+		t.Errorf("while the second looks another one may wait: waited %v, %v", waited, err)
+	}
+	second()
+	end, _, err := d.Turn(t.Context(), 2)
+	must(t, err)
+	end()
+}
+
+func canceled(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+// A lock that others could open is made again, also while somebody holds it.
+func TestPublicLock(t *testing.T) {
+	for _, mode := range []fs.FileMode{0o644, 0o666, 0o640} {
+		d := newDir(t)
+		must(t, os.Mkdir(d.Dir, 0o755))
+		file := filepath.Join(d.Dir, "check-in.lock")
+		must(t, os.WriteFile(file, nil, 0o600))
+		must(t, os.Chmod(file, mode))
+		theirs, err := os.Open(file)
+		must(t, err)
+		defer func() { _ = theirs.Close() }()
+		must(t, syscall.Flock(int(theirs.Fd()), syscall.LOCK_EX))
+		unlock, err := d.LockCheckIn()
+		if err != nil {
+			t.Fatalf("mode %04o: %v", mode, err)
+		}
+		wantMode(t, file, 0o600)
+		if _, err := d.LockCheckIn(); !errors.Is(err, boot.ErrLocked) {
+			t.Errorf("mode %04o, second: %v, want ErrLocked", mode, err)
+		}
+		unlock()
+	}
+}
+
+// A lock whose file was removed while a run opened it protects nothing.
+func TestRemovedLock(t *testing.T) {
+	d := newDir(t)
+	unlock, err := d.LockCheckIn()
+	must(t, err)
+	defer unlock()
+	must(t, os.Remove(filepath.Join(d.Dir, "check-in.lock")))
+	other, err := d.LockCheckIn()
+	must(t, err)
+	defer other()
+	if _, err := d.LockCheckIn(); !errors.Is(err, boot.ErrLocked) {
+		t.Errorf("third: %v, want ErrLocked", err)
+	}
 }
 
 // However a record was torn, reading it neither fails hard nor says ready for
@@ -368,27 +406,32 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{"boot_id":"` + thisBoot + `","interface":"eth0","state":"pushed","nameservers":["10.0.0.1","::1"],"domains":["a"]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		d := newDir(t)
-		must(t, os.MkdirAll(filepath.Join(string(d), "links"), 0o755))
+		must(t, os.MkdirAll(filepath.Join(d.Dir, "links"), 0o755))
 		for _, name := range []string{"check-in.json", "links/2.json"} {
-			must(t, os.WriteFile(filepath.Join(string(d), name), b, 0o644))
+			must(t, os.WriteFile(filepath.Join(d.Dir, name), b, 0o644))
 		}
-		if rec, err := d.CheckIn(thisBoot); err == nil && rec.BootID != thisBoot {
+		if rec, err := d.CheckIn(); err == nil && rec.BootID != thisBoot {
 			t.Errorf("record %+v", rec)
 		}
-		rec, err := d.Link(2, thisBoot, "eth0")
+		rec, err := d.Link(2, "eth0")
 		if err == nil && (rec.BootID != thisBoot || rec.Interface != "eth0") {
 			t.Errorf("link's record %+v", rec)
 		}
-		if n, ok := d.FindLink(thisBoot, "eth0"); ok != (err == nil) || ok && n != 2 {
-			t.Errorf("found link %d, %v; reading it: %v", n, ok, err)
+		if found, ok := d.Links()[2]; err == nil && (!ok || found.Interface != "eth0") {
+			t.Errorf("found link %v, %v", found, ok)
 		}
-		if err := d.WriteCheckIn(boot.CheckIn{BootID: thisBoot, State: boot.Ready}); err != nil {
+		if err := d.WriteCheckIn(&boot.CheckIn{State: boot.Ready}); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-func newDir(t *testing.T) boot.Dir { return boot.Dir(filepath.Join(t.TempDir(), "state")) }
+func newDir(t *testing.T) boot.Store {
+	return boot.Store{Dir: filepath.Join(t.TempDir(), "state"), BootID: thisBoot}
+}
+
+// of is the same directory in another boot.
+func of(d boot.Store, bootID string) boot.Store { return boot.Store{Dir: d.Dir, BootID: bootID} }
 
 func content(s string) func(*testing.T, string) {
 	return func(t *testing.T, file string) { must(t, os.WriteFile(file, []byte(s), 0o644)) }
@@ -435,7 +478,7 @@ func TestFirst(t *testing.T) {
 	if diff := cmp.Diff([]bool{true, false, true, false}, got); diff != "" {
 		t.Errorf("first (-want +got):\n%s", diff)
 	}
-	if inTheWay := boot.Dir(filepath.Join(string(dir), "a")); !inTheWay.First("c") || !inTheWay.First("c") {
+	if inTheWay := (boot.Store{Dir: filepath.Join(dir.Dir, "a")}); !inTheWay.First("c") || !inTheWay.First("c") {
 		t.Error("no mark could be made, and yet it was not the first")
 	}
 }

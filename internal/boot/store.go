@@ -1,0 +1,132 @@
+package boot
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Names in the directory. They are an interface.
+const (
+	checkInFile = "check-in.json"
+	checkInLock = "check-in.lock"
+	linksDir    = "links"
+)
+
+// Store keeps the records of one boot and the locks that go with them.
+type Store struct {
+	Dir    string // the directory, an absolute path
+	BootID string // "" if it is not known: then no record is of this boot
+}
+
+// CheckIn returns the record of the check-in. The error is fs.ErrNotExist if
+// there is none of this boot.
+func (s Store) CheckIn() (CheckIn, error) {
+	var rec CheckIn
+	if err := s.read(checkInFile, &rec); err != nil {
+		return CheckIn{}, err
+	}
+	switch rec.State {
+	case Trying, Ready, Failed:
+	default:
+		return CheckIn{}, fmt.Errorf("boot: %s: state %.32q, want trying, ready or failed", s.path(checkInFile), rec.State)
+	}
+	if err := s.current(checkInFile, rec.BootID); err != nil {
+		return CheckIn{}, err
+	}
+	return rec, nil
+}
+
+// WriteCheckIn dates and writes the record of the check-in. The caller holds
+// its lock, unless that could not be had.
+func (s Store) WriteCheckIn(rec *CheckIn) error {
+	rec.BootID, rec.UpdatedAt, rec.AfterBootMS = s.BootID, time.Now(), SinceBoot().Milliseconds()
+	return s.write(checkInFile, rec)
+}
+
+// Link returns the record of a link. The error is fs.ErrNotExist if there is
+// none of this boot and the interface of this name: an index can come back with
+// another interface.
+func (s Store) Link(ifindex int, iface string) (Link, error) {
+	name := linkFile(ifindex)
+	var rec Link
+	if err := s.read(name, &rec); err != nil {
+		return Link{}, err
+	}
+	if err := s.current(name, rec.BootID); err != nil {
+		return Link{}, err
+	}
+	if rec.Interface != iface {
+		return Link{}, fmt.Errorf("boot: %s: of interface %.16q: %w", s.path(name), rec.Interface, fs.ErrNotExist)
+	}
+	return rec, nil
+}
+
+// WriteLink dates and writes the record of a link. The caller holds the link's
+// lock.
+func (s Store) WriteLink(ifindex int, iface string, rec Link) error {
+	rec.BootID, rec.Interface, rec.UpdatedAt = s.BootID, iface, time.Now()
+	return s.write(linkFile(ifindex), rec)
+}
+
+// Links returns the records of this boot, by index.
+func (s Store) Links() map[int]Link {
+	links := map[int]Link{}
+	entries, _ := os.ReadDir(s.path(linksDir))
+	for _, e := range entries {
+		name, _ := strings.CutSuffix(e.Name(), ".json")
+		ifindex, err := strconv.Atoi(name)
+		var rec Link
+		if err == nil && e.Name() != name && s.read(linkFile(ifindex), &rec) == nil && s.current(name, rec.BootID) == nil {
+			links[ifindex] = rec
+		}
+	}
+	return links
+}
+
+// RemoveGone removes everything that is kept for links that are gone.
+func (s Store) RemoveGone(exists func(ifindex int) bool) error {
+	entries, err := os.ReadDir(s.path(linksDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		name, _, _ := strings.Cut(strings.TrimPrefix(e.Name(), "."), ".") // also of an interrupted write
+		if ifindex, notNumber := strconv.Atoi(name); notNumber == nil && !exists(ifindex) {
+			err = errors.Join(err, os.Remove(s.path(path.Join(linksDir, e.Name()))))
+		}
+	}
+	return err
+}
+
+func linkFile(ifindex int) string { return path.Join(linksDir, strconv.Itoa(ifindex)+".json") }
+
+func (s Store) path(name string) string { return path.Join(s.Dir, name) }
+
+// current checks that a record is of this boot.
+func (s Store) current(name, bootID string) error {
+	if bootID == "" || bootID != s.BootID {
+		return fmt.Errorf("boot: %s: of boot %.36q: %w", s.path(name), bootID, fs.ErrNotExist)
+	}
+	return nil
+}
+
+// First reports whether this is the first call with this name since the machine
+// started, in any process: the directory is on a file system that does not
+// survive that. Where no mark can be made every call is the first.
+func (s Store) First(name string) bool {
+	if s.make(s.Dir) != nil {
+		return true
+	}
+	f, err := os.OpenFile(s.path(name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return !errors.Is(err, fs.ErrExist)
+	}
+	_ = f.Close()
+	return true
+}
