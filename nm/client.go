@@ -9,13 +9,19 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// Names on the bus: org.freedesktop.NetworkManager in NetworkManager's D-Bus
-// reference, org.freedesktop.DBus.Properties in the D-Bus specification.
+// Names on the bus: NetworkManager's D-Bus reference, and org.freedesktop.DBus.*
+// in the D-Bus specification.
 const (
-	busName        = "org.freedesktop.NetworkManager"
-	dnsManagerPath = "/org/freedesktop/NetworkManager/DnsManager"
-	dnsManager     = "org.freedesktop.NetworkManager.DnsManager"
-	propertiesGet  = "org.freedesktop.DBus.Properties.Get"
+	busName       = gonetworkmanager.NetworkManagerInterface
+	managerPath   = gonetworkmanager.NetworkManagerObjectPath
+	device        = gonetworkmanager.DeviceInterface
+	byIPInterface = gonetworkmanager.NetworkManagerGetDeviceByIpIface
+	dhcp4Config   = gonetworkmanager.DHCP4ConfigInterface
+	ip4Config     = gonetworkmanager.IP4ConfigInterface
+	dnsManager    = gonetworkmanager.DnsManagerInterface
+	dnsPath       = gonetworkmanager.DnsManagerObjectPath
+	propertiesGet = "org.freedesktop.DBus.Properties.Get"
+	propertiesAll = "org.freedesktop.DBus.Properties.GetAll"
 )
 
 // Names of D-Bus errors that the callers of this package branch on.
@@ -33,12 +39,9 @@ var ErrNoDevice = errors.New("NetworkManager does not know the device")
 // ErrNotRunning says that nobody owns NetworkManager's name on the bus.
 var ErrNotRunning = errors.New("NetworkManager is not running")
 
-// stateActivated is NM_DEVICE_STATE_ACTIVATED.
-const stateActivated = gonetworkmanager.NmDeviceStateActivated
-
 // Device is a device as far as its DHCPv4 lease goes.
 type Device struct {
-	Interface string
+	Interface string // the IP interface
 	// Activated says that the device is in state 100. On a first
 	// dhcp4-change it is not yet (70).
 	Activated bool
@@ -46,219 +49,219 @@ type Device struct {
 	Lease *Lease
 }
 
-// Client asks NetworkManager over the system bus.
+// found is a device and the path of its IP4Config.
+type found struct {
+	Device
+	ip4Config dbus.ObjectPath
+}
+
+// Client asks NetworkManager over the system bus. Every method returns when its
+// context ends. The errors are ErrNotRunning without NetworkManager, or the
+// context's.
 //
-// gonetworkmanager takes no context and uses the process-wide connection that
-// dbus.SystemBus returns; the caller opens that connection first. Every method
-// returns when its context ends, even if the library's call does not.
+// The names and states are gonetworkmanager's. Its methods take no context, need
+// a round trip for each property, and drop the domains of
+// DnsManager.Configuration.
 type Client struct {
 	conn *dbus.Conn
 }
 
-// NewClient returns a client that reads over conn, which must be the one that
-// dbus.SystemBus returns.
+// NewClient returns a client that reads over conn.
 func NewClient(conn *dbus.Conn) *Client { return &Client{conn: conn} }
 
 // Device returns the device of an IP interface. The error is ErrNoDevice if it
-// is gone, ErrNotRunning without NetworkManager, or the context's.
+// is gone. Of several devices of one name (an Open vSwitch bridge, its port and
+// its interface) it is the one that has the lease.
 func (c *Client) Device(ctx context.Context, iface string) (Device, error) {
-	return within(ctx, "device "+iface, func() (Device, error) {
-		nm, err := gonetworkmanager.NewNetworkManager()
-		if err != nil {
-			return Device{}, err
+	f, err := c.find(ctx, iface)
+	if err != nil {
+		return Device{}, err
+	}
+	f.Interface = iface
+	return f.Device, nil
+}
+
+func (c *Client) find(ctx context.Context, iface string) (found, error) {
+	var path dbus.ObjectPath
+	if err := c.call(ctx, managerPath, byIPInterface, iface).Store(&path); err != nil {
+		return found{}, wrap(ctx, "device "+iface, err)
+	}
+	f, err := c.read(ctx, path)
+	if err != nil || f.Lease != nil {
+		return f, wrap(ctx, "device "+iface, err)
+	}
+	all, err := c.leased(ctx)
+	for _, other := range all {
+		if other.Interface == iface {
+			return other, nil
 		}
-		dev, err := nm.GetDeviceByIpIface(iface)
-		if err != nil {
-			return Device{}, err
-		}
-		d, err := read(dev, iface)
-		if err != nil && ifStillThere(err) == nil {
-			return Device{}, ErrNoDevice
-		}
-		return d, err
-	})
+	}
+	return f, err
 }
 
 // Devices returns every device that has a DHCPv4 lease. Devices that vanish
 // meanwhile are left out.
 func (c *Client) Devices(ctx context.Context) ([]Device, error) {
-	return within(ctx, "devices", func() ([]Device, error) {
-		nm, err := gonetworkmanager.NewNetworkManager()
-		if err != nil {
-			return nil, err
-		}
-		all, err := nm.GetPropertyDevices()
-		if err != nil {
-			return nil, err
-		}
-		var out []Device
-		for _, dev := range all {
-			// The lease belongs to the IP interface, which is not the
-			// device's own for PPP and the like.
-			iface, err := dev.GetPropertyIpInterface()
-			if err != nil || iface == "" {
-				continue
-			}
-			if d, err := read(dev, iface); err == nil && d.Lease != nil {
-				out = append(out, d)
-			}
-		}
-		return out, nil
-	})
+	all, err := c.leased(ctx)
+	var out []Device
+	for _, f := range all {
+		out = append(out, f.Device)
+	}
+	return out, err
 }
 
-// read takes the state before the lease: a device that was activated then
-// keeps its lease, while the other order could miss one that came between.
-func read(dev gonetworkmanager.Device, iface string) (Device, error) {
-	state, err := dev.GetPropertyState()
+func (c *Client) leased(ctx context.Context) ([]found, error) {
+	var paths []dbus.ObjectPath
+	if err := c.get(ctx, managerPath, busName, "Devices", &paths); err != nil {
+		return nil, wrap(ctx, "devices", err)
+	}
+	var out []found
+	for _, path := range paths {
+		f, err := c.read(ctx, path)
+		if err != nil && !gone(err) {
+			return nil, wrap(ctx, "devices", err)
+		}
+		if err == nil && f.Lease != nil && f.Interface != "" {
+			out = append(out, f)
+		}
+	}
+	return out, nil
+}
+
+// read takes the state and the lease's path at one moment, the lease after it.
+func (c *Client) read(ctx context.Context, path dbus.ObjectPath) (found, error) {
+	props, err := c.all(ctx, path, device)
 	if err != nil {
-		return Device{}, err
+		return found{}, err
 	}
-	d := Device{Interface: iface, Activated: state == stateActivated}
-	// Not Connection.Active.Dhcp4Config: that is "/" before state 100. The
-	// library returns (nil, nil) for "/".
-	config, err := dev.GetPropertyDHCP4Config()
-	if err != nil || config == nil {
-		return d, err
+	d := found{ip4Config: property[dbus.ObjectPath](props, "Ip4Config")}
+	d.Activated = property[uint32](props, "State") == uint32(gonetworkmanager.NmDeviceStateActivated)
+	// The lease belongs to the IP interface, which is not the device's own for
+	// PPP and the like.
+	d.Interface = property[string](props, "IpInterface")
+	// Not Connection.Active.Dhcp4Config: that is "/" before state 100.
+	config := property[dbus.ObjectPath](props, "Dhcp4Config")
+	if config == "" || config == "/" {
+		return d, nil
 	}
-	options, err := config.GetPropertyOptions()
-	if err != nil || len(options) == 0 {
-		return d, ifStillThere(err) // the DHCP client may have been stopped meanwhile
+	var options properties
+	err = c.get(ctx, config, dhcp4Config, "Options", &options)
+	if err != nil && !gone(err) { // the DHCP client may have been stopped meanwhile
+		return found{}, err
 	}
-	lease := ParseLease(options)
-	d.Lease = &lease
+	if len(options) > 0 {
+		lease := ParseLease(plain(options))
+		d.Lease = &lease
+	}
 	return d, nil
 }
 
-// Wish returns what NetworkManager wants the interface to have; an empty Wish
-// if it wants nothing.
-//
-// NetworkManager 1.42.4 loses a link's entry of DnsManager.Configuration on a
-// reapply after ipv6.method was changed, and then empties the link in resolved,
-// while IP4Config still has the servers. So a link without an entry that nothing
-// overrules is looked up there. Not before the device has been up for a while:
-// what is to overrule its entry may still be on its way (global-dns on 1.42.4).
-func (c *Client) Wish(ctx context.Context, iface string) (DNSConfig, error) {
-	entries, err := c.entries(ctx)
-	if err != nil {
-		return DNSConfig{}, err
-	}
-	if w := ParseDNSConfig(entries, iface); !w.Empty() || Overruled(entries) {
-		return w, nil
-	}
-	return within(ctx, "ip4 configuration of "+iface, func() (DNSConfig, error) { return configured(iface) })
-}
-
-// Entry returns what DnsManager.Configuration has for the interface and no more:
-// one question.
-func (c *Client) Entry(ctx context.Context, iface string) (DNSConfig, error) {
-	entries, err := c.entries(ctx)
-	return ParseDNSConfig(entries, iface), err
-}
-
-// entries reads DnsManager.Configuration, plainly: gonetworkmanager's getter
-// drops the domains.
-func (c *Client) entries(ctx context.Context) ([]map[string]any, error) {
-	const what = "dns configuration"
-	var v dbus.Variant
-	obj := c.conn.Object(busName, dnsManagerPath)
-	err := obj.CallWithContext(ctx, propertiesGet, 0, dnsManager, "Configuration").Store(&v)
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx) // godbus says only that the context has ended
-	}
-	if err != nil {
-		return nil, wrap(what, err)
-	}
-	entries, err := asMaps(v)
-	return entries, wrap(what, err)
-}
-
-// configured reads what IP4Config has: the profile's servers and the lease's
-// together, after ipv4.ignore-auto-dns.
-func configured(iface string) (DNSConfig, error) {
-	nm, err := gonetworkmanager.NewNetworkManager()
-	if err != nil {
-		return DNSConfig{}, err
-	}
-	dev, err := nm.GetDeviceByIpIface(iface)
-	if err != nil {
-		return DNSConfig{}, ifStillThere(err)
-	}
-	config, err := dev.GetPropertyIP4Config()
-	if err != nil || config == nil {
-		return DNSConfig{}, ifStillThere(err)
-	}
-	servers, err := config.GetPropertyNameserverData()
-	if err != nil || len(servers) == 0 {
-		return DNSConfig{}, ifStillThere(err)
-	}
-	domains, err := config.GetPropertyDomains()
-	if err != nil {
-		return DNSConfig{}, ifStillThere(err)
-	}
-	addresses := make([]string, len(servers))
-	for i, s := range servers {
-		addresses[i] = s.Address
-	}
-	return ParseDNSConfig([]map[string]any{{
-		keyDNSInterface: iface, keyDNSNameservers: addresses, keyDNSDomains: domains,
-	}}, iface), nil
-}
-
-// ifStillThere drops an error that says that the object has gone meanwhile.
-func ifStillThere(err error) error {
-	switch errorName(err) {
-	case errUnknownDevice, errUnknownObject, errUnknownMethod:
-		return nil
-	}
-	return err
-}
-
-func asMaps(v dbus.Variant) ([]map[string]any, error) {
-	raw, ok := v.Value().([]map[string]dbus.Variant)
-	if !ok {
-		return nil, fmt.Errorf("signature %s, want aa{sv}", v.Signature())
+// DNSConfig returns what DnsManager.Configuration has for the interface; an
+// empty one if NetworkManager wants nothing.
+func (c *Client) DNSConfig(ctx context.Context, iface string) (DNSConfig, error) {
+	var raw []properties
+	if err := c.get(ctx, dnsPath, dnsManager, "Configuration", &raw); err != nil {
+		return DNSConfig{}, wrap(ctx, "dns configuration", err)
 	}
 	entries := make([]map[string]any, len(raw))
 	for i, r := range raw {
-		entries[i] = make(map[string]any, len(r))
-		for k, v := range r {
-			entries[i][k] = v.Value()
-		}
+		entries[i] = plain(r)
 	}
-	return entries, nil
+	return ParseDNSConfig(entries, iface), nil
 }
 
-// within runs f, which takes no context, and leaves it behind when ctx ends.
-func within[T any](ctx context.Context, what string, f func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
+// IP4DNSConfig returns what the interface's IP4Config has: the servers of the
+// profile and of the lease, after ipv4.ignore-auto-dns.
+//
+// NetworkManager 1.42.4 loses a link's entry of DnsManager.Configuration on a
+// reapply after ipv6.method was changed, and then empties the link in resolved,
+// while IP4Config still has the servers. So it counts for a link without an
+// entry that nothing excludes; but not before the device has been up for a
+// while: what excludes the entry may still be on its way (global-dns on 1.42.4).
+func (c *Client) IP4DNSConfig(ctx context.Context, iface string) (DNSConfig, error) {
+	d, err := c.find(ctx, iface)
+	if errors.Is(err, ErrNoDevice) || err == nil && (d.ip4Config == "" || d.ip4Config == "/") {
+		return DNSConfig{}, nil
 	}
-	done := make(chan result, 1)
-	go func() {
-		v, err := f()
-		done <- result{v, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, wrap(what, r.err)
-	case <-ctx.Done():
-		var zero T
-		return zero, fmt.Errorf("nm: %s: NetworkManager does not answer: %w", what, context.Cause(ctx))
+	if err != nil {
+		return DNSConfig{}, err
 	}
+	props, err := c.all(ctx, d.ip4Config, ip4Config)
+	if gone(err) {
+		return DNSConfig{}, nil
+	}
+	if err != nil {
+		return DNSConfig{}, wrap(ctx, "ip4 configuration of "+iface, err)
+	}
+	var servers []string
+	for _, s := range property[[]properties](props, "NameserverData") {
+		servers = append(servers, property[string](s, "address"))
+	}
+	if len(servers) == 0 {
+		return DNSConfig{}, nil
+	}
+	return ParseDNSConfig([]map[string]any{{
+		keyDNSInterface: iface, keyDNSNameservers: servers, keyDNSDomains: property[[]string](props, "Domains"),
+	}}, iface), nil
 }
 
-// wrap turns D-Bus error names into the sentinels of this package.
-func wrap(what string, err error) error {
-	if err == nil {
-		return nil
+// GlobalDNS reports whether NetworkManager has a global DNS configuration, which
+// replaces that of all links. DnsManager.Configuration can miss it for a while.
+func (c *Client) GlobalDNS(ctx context.Context) (bool, error) {
+	var config properties
+	err := c.get(ctx, managerPath, busName, "GlobalDnsConfiguration", &config)
+	return len(config) > 0, wrap(ctx, "global dns configuration", err)
+}
+
+func (c *Client) call(ctx context.Context, path dbus.ObjectPath, method string, args ...any) *dbus.Call {
+	return c.conn.Object(busName, path).CallWithContext(ctx, method, 0, args...)
+}
+
+// get stores one property.
+func (c *Client) get(ctx context.Context, path dbus.ObjectPath, iface, name string, to any) error {
+	var v dbus.Variant
+	if err := c.call(ctx, path, propertiesGet, iface, name).Store(&v); err != nil {
+		return err
 	}
+	if err := v.Store(to); err != nil {
+		return fmt.Errorf("%s has signature %s: %w", name, v.Signature(), err)
+	}
+	return nil
+}
+
+func (c *Client) all(ctx context.Context, path dbus.ObjectPath, iface string) (props properties, err error) {
+	return props, c.call(ctx, path, propertiesAll, iface).Store(&props)
+}
+
+func plain(props properties) map[string]any {
+	out := make(map[string]any, len(props))
+	for k, v := range props {
+		out[k] = v.Value()
+	}
+	return out
+}
+
+// gone reports whether the object has gone meanwhile.
+func gone(err error) bool {
 	switch errorName(err) {
-	case errUnknownDevice, errUnknownObject:
+	case errUnknownDevice, errUnknownObject, errUnknownMethod:
+		return true
+	}
+	return false
+}
+
+// wrap turns D-Bus error names into the sentinels of this package. godbus says of
+// an ended context only that it has ended; its cause says what was waited for.
+func wrap(ctx context.Context, what string, err error) error {
+	switch name := errorName(err); {
+	case err == nil:
+		return nil
+	case gone(err):
 		return fmt.Errorf("nm: %s: %w", what, ErrNoDevice)
-	case errServiceUnknown, errNameHasNoOwner:
+	case name == errServiceUnknown || name == errNameHasNoOwner:
 		return fmt.Errorf("nm: %s: %w", what, ErrNotRunning)
+	case ctx.Err() != nil:
+		return fmt.Errorf("nm: %s: NetworkManager does not answer: %w", what, context.Cause(ctx))
 	}
 	return fmt.Errorf("nm: %s: %w", what, err)
 }

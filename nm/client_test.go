@@ -72,6 +72,25 @@ func TestDevice(t *testing.T) {
 	}
 }
 
+// Open vSwitch has a bridge, a port and an interface of one name; only the
+// interface has a lease.
+func TestDevicesOfOneName(t *testing.T) {
+	bus := bustest.New(t)
+	bus.NetworkManager(t, []bustest.Device{
+		{Interface: "br-ex", State: 100, Options: map[string]string{"routers": "10.3.0.1"}, Nameservers: []string{"10.3.0.1"}},
+		{Interface: "br-ex", State: 100},
+		{Interface: "br-ex", State: 100}, // the one that GetDeviceByIpIface returns
+	}, nil)
+	c := connect(t)
+	got, err := c.Device(t.Context(), "br-ex")
+	if err != nil || got.Lease == nil || !got.Activated || got.Interface != "br-ex" {
+		t.Errorf("device %+v, %v; want the one with the lease", got, err)
+	}
+	if config, err := c.IP4DNSConfig(t.Context(), "br-ex"); err != nil || len(config.Nameservers) != 1 {
+		t.Errorf("IP4Config %+v, %v; want that of the device with the lease", config, err)
+	}
+}
+
 func TestDNSConfigOverTheBus(t *testing.T) {
 	entry := func(iface string, priority int32) map[string]any {
 		e := map[string]any{"nameservers": []string{"10.0.0.1"}, "domains": []string{"b.example"}, "priority": priority, "vpn": false}
@@ -90,7 +109,7 @@ func TestDNSConfigOverTheBus(t *testing.T) {
 		{"its own entry", "eth0", []map[string]any{entry("eth0", 100)}, nm.DNSConfig{Nameservers: addrs("10.0.0.1"), Domains: []string{"b.example"}}},
 		{"its entry was lost", "eth0", nil, config},
 		{"its entry was lost, another's was not", "eth0", []map[string]any{entry("eth1", 100)}, config},
-		{"another's is exclusive", "eth0", []map[string]any{entry("eth1", -50)}, nm.DNSConfig{}},
+		{"another's is exclusive", "eth0", []map[string]any{entry("eth1", -50)}, nm.DNSConfig{Excluded: true}},
 		{"global-dns", "eth0", []map[string]any{entry("", 0)}, nm.DNSConfig{Global: true}},
 		{"a device without IPv4", "eth1", nil, nm.DNSConfig{}},
 		{"an unknown device", "eth9", nil, nm.DNSConfig{}},
@@ -99,9 +118,16 @@ func TestDNSConfigOverTheBus(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			bus := bustest.New(t)
 			bus.NetworkManager(t, []bustest.Device{{Interface: "eth0", Nameservers: []string{"10.0.0.2"}}, {Interface: "eth1"}}, tt.configuration)
-			got, err := connect(t).Wish(t.Context(), tt.iface)
+			c := connect(t)
+			got, err := c.DNSConfig(t.Context(), tt.iface)
+			if err == nil && got.Empty() && !got.Global && !got.Excluded {
+				got, err = c.IP4DNSConfig(t.Context(), tt.iface)
+			}
 			if err != nil {
 				t.Fatal(err)
+			}
+			if global, err := c.GlobalDNS(t.Context()); global || err != nil {
+				t.Errorf("global %v, %v", global, err)
 			}
 			if diff := cmp.Diff(tt.want, got, compare); diff != "" {
 				t.Errorf("wish (-want +got):\n%s", diff)
@@ -114,15 +140,15 @@ func TestNotRunning(t *testing.T) {
 	bustest.New(t)
 	c := connect(t)
 	_, err := c.Device(t.Context(), "eth0")
-	_, wishErr := c.Wish(t.Context(), "eth0")
-	for _, err := range []error{err, wishErr} {
+	_, configErr := c.DNSConfig(t.Context(), "eth0")
+	_, globalErr := c.GlobalDNS(t.Context())
+	for _, err := range []error{err, configErr, globalErr} {
 		if !errors.Is(err, nm.ErrNotRunning) {
 			t.Errorf("error %v, want ErrNotRunning", err)
 		}
 	}
 }
 
-// The library takes no context; the client's methods return all the same.
 func TestHangingNetworkManager(t *testing.T) {
 	bus := bustest.New(t)
 	bus.NetworkManager(t, []bustest.Device{{Interface: "eth0", State: 100}}, nil).Hang(t)

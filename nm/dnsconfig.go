@@ -28,6 +28,9 @@ type DNSConfig struct {
 	// Global says that a global DNS configuration replaces that of all links:
 	// then all else is empty.
 	Global bool
+	// Excluded says that there is no entry for the link because one of another
+	// interface has a negative priority (ipv4.dns-priority).
+	Excluded bool
 }
 
 // Empty reports whether NetworkManager wants no nameserver at all.
@@ -40,12 +43,15 @@ func (w DNSConfig) Empty() bool { return len(w.Nameservers) == 0 && len(w.Other)
 // 1.42.4).
 func ParseDNSConfig(configuration []map[string]any, iface string) DNSConfig {
 	var w DNSConfig
+	excluded := false
 	for _, entry := range configuration {
 		switch entry[keyDNSInterface] {
 		case nil, "":
 			return DNSConfig{Global: true}
 		case iface:
 		default:
+			priority, _ := entry[keyDNSPriority].(int32)
+			excluded = excluded || priority < 0
 			continue
 		}
 		servers, _ := entry[keyDNSNameservers].([]string)
@@ -65,16 +71,6 @@ func ParseDNSConfig(configuration []map[string]any, iface string) DNSConfig {
 			}
 		}
 	}
+	w.Excluded = excluded && w.Empty()
 	return w
-}
-
-// Overruled reports whether the lack of an entry for an interface is meant: an
-// entry without an interface is global-dns and replaces all others, one with a
-// negative priority excludes those of other interfaces (ipv4.dns-priority).
-func Overruled(configuration []map[string]any) bool {
-	return slices.ContainsFunc(configuration, func(entry map[string]any) bool {
-		name, _ := entry[keyDNSInterface].(string)
-		priority, _ := entry[keyDNSPriority].(int32)
-		return name == "" || priority < 0
-	})
 }

@@ -91,7 +91,7 @@ func ReadSnapshot(ctx context.Context, conn *dbus.Conn) (Snapshot, error) {
 	}
 	var objects map[dbus.ObjectPath]map[string]properties // dbus.Store wants no named map
 	if err := call(objectsPath, managedObjects, &objects); err != nil {
-		return Snapshot{}, wrap("snapshot", err)
+		return Snapshot{}, wrap(ctx, "snapshot", err)
 	}
 	s := managed(objects).snapshot()
 	for i := range s.Devices {
@@ -118,7 +118,9 @@ func (objects managed) snapshot() Snapshot {
 		}
 		if p, ok := ifaces[dnsManager]; ok {
 			s.DNSMode, s.RcManager = property[string](p, "Mode"), property[string](p, "RcManager")
-			s.Configuration, _ = asMaps(p["Configuration"]) // none if it is of another type
+			for _, entry := range property[[]properties](p, "Configuration") {
+				s.Configuration = append(s.Configuration, plain(entry))
+			}
 		}
 		if p, ok := ifaces[ifaceDevice]; ok {
 			s.Devices = append(s.Devices, objects.device(p))
@@ -144,10 +146,7 @@ func (objects managed) device(p properties) DeviceInfo {
 	if len(raw) == 0 {
 		return d
 	}
-	options := make(map[string]any, len(raw))
-	for k, v := range raw {
-		options[k] = v.Value()
-	}
+	options := plain(raw)
 	lease := ParseLease(options)
 	d.Lease = &lease
 	for _, key := range []string{keyPrivate245, keyUnknown245, keyEndpoint} {

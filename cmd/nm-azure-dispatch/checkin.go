@@ -5,6 +5,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"net/netip"
 	"os"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/azure"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
@@ -51,27 +54,43 @@ func checkIn(args []string) int {
 	}
 
 	return withCheckIn(root, *timeout, func(ctx context.Context, c *dispatch.CheckIn) int {
-		rec, done := c.Done()
-		if done && !*force {
-			return report(rec, "already ")
+		if server.IsValid() {
+			return reportReady(ctx, c, root, dispatch.Target{Server: server, Source: boot.FromOperator}, *force)
 		}
-		t := dispatch.Target{Server: server, Source: boot.FromOperator}
-		if !server.IsValid() {
-			t, c.Targets = followLeases(ctx, root)
+		dns := make(chan error, 1)
+		go func() { dns <- (&dispatch.Nameservers{Env: c.Env}).Finish(ctx) }()
+		status := reportReady(ctx, c, root, dispatch.Target{}, *force)
+		if err := <-dns; err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+			c.Log(journal.NameserversFailed, slog.Any("error", err))
+			say(os.Stderr, "nm-azure-dispatch: %v\n", err)
+			return exitFailed
 		}
-		rec, err := c.Follow(ctx, t, *force)
-		switch {
-		case err == nil:
-			return report(rec, "")
-		case errors.Is(ctx.Err(), context.Canceled): // by a signal: that is no failure
-			say(os.Stdout, "stopped before the check-in: %d attempts\n", rec.Attempts)
-			return exitDone
-		case !errors.Is(err, boot.ErrLocked): // the run that has the lock goes on
-			c.GiveUp(rec, err)
-		}
-		say(os.Stderr, "nm-azure-dispatch: check-in: %v\n", err)
-		return exitFailed
+		return status
 	})
+}
+
+// reportReady checks in with the target, or with that of the lease if it is
+// zero, and prints what came of it.
+func reportReady(ctx context.Context, c *dispatch.CheckIn, root fs.FS, t dispatch.Target, force bool) int {
+	rec, done := c.Done()
+	if done && !force {
+		return report(rec, "already ")
+	}
+	if !t.Server.IsValid() {
+		t, c.Targets = followLeases(ctx, root)
+	}
+	rec, err := c.Follow(ctx, t, force)
+	switch {
+	case err == nil:
+		return report(rec, "")
+	case errors.Is(ctx.Err(), context.Canceled): // by a signal: that is no failure
+		say(os.Stdout, "stopped before the check-in: %d attempts\n", rec.Attempts)
+		return exitDone
+	case !errors.Is(err, boot.ErrLocked): // the run that has the lock goes on
+		c.GiveUp(rec, err)
+	}
+	say(os.Stderr, "nm-azure-dispatch: check-in: %v\n", err)
+	return exitFailed
 }
 
 // report says how the record stands. A failure that was reported in this boot is

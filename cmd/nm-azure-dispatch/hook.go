@@ -7,7 +7,6 @@ import (
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/link"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 )
 
@@ -30,18 +29,8 @@ func hook(root fs.FS, ev nm.Event) int {
 	j := journal.New(os.Args[0], os.Stderr)
 	defer j.Close(flushLimit)
 
-	id := bootID(root, j.Log)
-	h := &dispatch.Hook{
-		Event:   ev,
-		CheckIn: newCheckIn(root, id, j.Log),
-		Nameservers: &dispatch.Nameservers{
-			BootID: id, Records: stateDir, OwnAddrs: ownAddrs, Reapplied: ev.Action == nm.Reapply, Log: j.Log,
-		},
-		Connect:       connect,
-		Index:         func() (int, error) { return link.Index(root, ev.Interface) },
-		DefaultRoutes: func() []string { return link.DefaultRoutes(root) },
-		Log:           j.Log,
-	}
+	env := newEnv(root, j.Log)
+	h := &dispatch.Hook{Env: env, Event: ev, CheckIn: newCheckIn(root, env)}
 	if err := h.Run(ctx); err != nil {
 		say(os.Stderr, "nm-azure-dispatch: %s %s: %v\n", ev.Interface, ev.Action, err)
 		return exitFailed

@@ -28,7 +28,7 @@ const (
 )
 
 // stateDir holds the records.
-const stateDir boot.Dir = "/run/nm-azure-dispatch"
+const stateDir = "/run/nm-azure-dispatch"
 
 // envAction repeats the action in a dispatcher script's environment,
 // NetworkManager-dispatcher(8).
@@ -47,7 +47,7 @@ func main() {
 
 // platformUnknown logs, once a boot, that the hook does nothing and why.
 func platformUnknown(err error) int {
-	if stateDir.First("platform-unknown") {
+	if (boot.Store{Dir: stateDir}).First("platform-unknown") {
 		j := journal.New(os.Args[0], os.Stderr)
 		defer j.Close(flushLimit)
 		j.Log(journal.PlatformUnknown, slog.Any("error", err))

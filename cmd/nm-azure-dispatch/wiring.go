@@ -33,24 +33,34 @@ func withCheckIn(root fs.FS, timeout time.Duration, f func(context.Context, *dis
 	}
 	j := journal.New(os.Args[0], os.Stderr)
 	defer j.Close(flushLimit)
-	return f(ctx, newCheckIn(root, bootID(root, j.Log), j.Log))
+	return f(ctx, newCheckIn(root, newEnv(root, j.Log)))
 }
 
-// bootID returns the boot's ID, or "" and says why: then nothing counts as done
-// already.
-func bootID(root fs.FS, log dispatch.Log) string {
+// newEnv wires what the parts of a run have in common. Without a boot ID nothing
+// counts as done already.
+func newEnv(root fs.FS, log dispatch.Log) *dispatch.Env {
 	id, err := boot.ID(root)
 	if err != nil {
 		log(journal.RecordFailed, slog.Any("error", err))
 	}
-	return id
+	return &dispatch.Env{
+		Store:         boot.Store{Dir: stateDir, BootID: id},
+		Log:           log,
+		Connect:       connect,
+		Index:         func(iface string) (int, error) { return link.Index(root, iface) },
+		DefaultRoutes: func() []string { return link.DefaultRoutes(root) },
+		OwnAddrs:      ownAddrs,
+		Exists: func(ifindex int) bool {
+			_, err := net.InterfaceByIndex(ifindex)
+			return err == nil
+		},
+	}
 }
 
 // newCheckIn wires the check-in to the WireServer's client and the records.
-func newCheckIn(root fs.FS, bootID string, log dispatch.Log) *dispatch.CheckIn {
+func newCheckIn(root fs.FS, env *dispatch.Env) *dispatch.CheckIn {
 	return &dispatch.CheckIn{
-		BootID:    bootID,
-		Records:   stateDir,
+		Env:       env,
 		UserAgent: "nm-azure-dispatch/" + version,
 		Initrd:    inInitrd(root),
 		Report: func(ctx context.Context, r *wire.Reporter, h wire.Health) (wire.Outcome, error) {
@@ -62,8 +72,7 @@ func newCheckIn(root fs.FS, bootID string, log dispatch.Log) *dispatch.CheckIn {
 			}
 			return ""
 		},
-		TellHost: tellHost(root, bootID),
-		Log:      log,
+		TellHost: tellHost(root, env.Store.BootID),
 	}
 }
 
@@ -92,8 +101,9 @@ func connect(ctx, limit context.Context) (*dispatch.Bus, error) {
 	client, manager := nm.NewClient(conn), resolv.NewManager(conn)
 	return &dispatch.Bus{
 		Device:         client.Device,
-		Wish:           client.Wish,
-		Entry:          client.Entry,
+		DNSConfig:      client.DNSConfig,
+		IP4DNSConfig:   client.IP4DNSConfig,
+		GlobalDNS:      client.GlobalDNS,
 		LinkState:      manager.State,
 		SetNameservers: manager.SetNameservers,
 		SetDomains:     manager.SetDomains,

@@ -8,7 +8,6 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Names in the directory. They are an interface.
@@ -42,10 +41,10 @@ func (s Store) CheckIn() (CheckIn, error) {
 	return rec, nil
 }
 
-// WriteCheckIn dates and writes the record of the check-in. The caller holds
-// its lock, unless that could not be had.
-func (s Store) WriteCheckIn(rec *CheckIn) error {
-	rec.BootID, rec.UpdatedAt, rec.AfterBootMS = s.BootID, time.Now(), SinceBoot().Milliseconds()
+// WriteCheckIn writes the record of the check-in, as one of this boot. The caller
+// holds its lock, unless that could not be had.
+func (s Store) WriteCheckIn(rec CheckIn) error {
+	rec.BootID = s.BootID
 	return s.write(checkInFile, rec)
 }
 
@@ -67,10 +66,10 @@ func (s Store) Link(ifindex int, iface string) (Link, error) {
 	return rec, nil
 }
 
-// WriteLink dates and writes the record of a link. The caller holds the link's
-// lock.
-func (s Store) WriteLink(ifindex int, iface string, rec Link) error {
-	rec.BootID, rec.Interface, rec.UpdatedAt = s.BootID, iface, time.Now()
+// WriteLink writes the record of a link, as one of this boot. The caller holds
+// the link's lock.
+func (s Store) WriteLink(ifindex int, rec Link) error {
+	rec.BootID = s.BootID
 	return s.write(linkFile(ifindex), rec)
 }
 

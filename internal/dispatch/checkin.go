@@ -15,13 +15,9 @@ import (
 // followPoll is how often a run that follows another one looks at its record.
 const followPoll = 100 * time.Millisecond
 
-// Log writes a journal entry, (*journal.Journal).Log.
-type Log func(journal.Kind, ...slog.Attr)
-
 // CheckIn tells the WireServer, once in a boot, how provisioning went.
 type CheckIn struct {
-	BootID    string // "" if it cannot be read: then nothing is ever done already
-	Records   boot.Dir
+	*Env
 	UserAgent string
 	Initrd    bool // this is the initrd, not the real root
 	// Report sends the health, (*wire.Reporter).Report.
@@ -35,9 +31,6 @@ type CheckIn struct {
 	// Targets delivers what is to be followed in place of the target that Run was
 	// given, see [Relook]. Nil: nothing is.
 	Targets <-chan Target
-	Log     Log
-
-	recordFailedSaid bool
 }
 
 // Run checks in as Ready unless that is done, or unless a failure was reported
@@ -110,9 +103,9 @@ func (c *CheckIn) Fail(ctx context.Context, t Target, reason string) (boot.Check
 // lock takes the lock of the check-in. The error is boot.ErrLocked; where there
 // is no lock to be had it is as good as taken: at worst Ready is sent twice.
 func (c *CheckIn) lock() (unlock func(), err error) {
-	unlock, err = c.Records.LockCheckIn()
+	unlock, err = c.Store.LockCheckIn()
 	if err != nil && !errors.Is(err, boot.ErrLocked) {
-		c.sayRecordFailed(err)
+		c.RecordFailed(err)
 		return func() {}, nil
 	}
 	return unlock, err
@@ -121,7 +114,7 @@ func (c *CheckIn) lock() (unlock func(), err error) {
 // Done returns the record of this boot, and whether nothing is left to do. A
 // record that cannot be used counts as none.
 func (c *CheckIn) Done() (boot.CheckIn, bool) {
-	rec, err := c.Records.CheckIn(c.BootID)
+	rec, err := c.Store.CheckIn()
 	if err != nil {
 		return boot.CheckIn{}, false
 	}

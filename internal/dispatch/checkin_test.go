@@ -22,12 +22,12 @@ import (
 // checkIn is a CheckIn whose reports end with these errors, then well.
 func (w *world) checkIn(t *testing.T, failures ...error) *dispatch.CheckIn {
 	t.Helper()
-	if w.records == "" {
-		w.records = boot.Dir(filepath.Join(t.TempDir(), "state"))
+	if w.records.Dir == "" {
+		w.records = newStore(t)
 	}
 	w.did = nil
 	return &dispatch.CheckIn{
-		BootID: bootID, Records: w.records, Log: w.log,
+		Env: w.env(),
 		Report: func(_ context.Context, r *wire.Reporter, h wire.Health) (wire.Outcome, error) {
 			w.say("report %s to %s", h.State, r.Server)
 			if len(failures) == 0 {
@@ -50,11 +50,11 @@ func TestForceKeepsWhatIsFinal(t *testing.T) {
 		if _, err := w.checkIn(t).Run(t.Context(), otherServer, false); err != nil {
 			t.Fatal(err)
 		}
-		before, _ := w.records.CheckIn(bootID)
+		before, _ := w.records.CheckIn()
 		if _, err := w.checkIn(t, errors.New("refused")).Run(t.Context(), otherServer, true); err == nil {
 			t.Fatal("no error")
 		}
-		after, _ := w.records.CheckIn(bootID)
+		after, _ := w.records.CheckIn()
 		if diff := cmp.Diff(before, after); diff != "" {
 			t.Errorf("record (-before +after):\n%s", diff)
 		}
@@ -119,7 +119,7 @@ func TestRecordWhileTrying(t *testing.T) {
 		if _, err := w.checkIn(t, errors.New("refused")).Run(t.Context(), otherServer, false); err == nil {
 			t.Fatal("no error")
 		}
-		rec, err := w.records.CheckIn(bootID)
+		rec, err := w.records.CheckIn()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,12 +181,12 @@ func TestFollow(t *testing.T) {
 		short, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("not done after 1s"))
 		defer cancel()
 		_, err = c.Follow(short, otherServer, false)
-		want := "boot: " + filepath.Join(string(w.records), "check-in.lock") + ": another run holds the lock, and has not ended: not done after 1s; nm-azure-dispatch status says how it stands"
+		want := "boot: " + filepath.Join(w.records.Dir, "check-in.lock") + ": another run holds the lock, and has not ended: not done after 1s; nm-azure-dispatch status says how it stands"
 		if err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)
 		}
 		time.AfterFunc(3*time.Second, func() {
-			if err := w.records.WriteCheckIn(boot.CheckIn{BootID: bootID, State: boot.Ready, Attempts: 7}); err != nil {
+			if err := w.records.WriteCheckIn(boot.CheckIn{State: boot.Ready, Attempts: 7}); err != nil {
 				t.Error(err)
 			}
 			unlock()
@@ -210,7 +210,7 @@ func TestLookAgainUnderTheLock(t *testing.T) {
 	}
 	go func() {
 		<-looked
-		_ = w.records.WriteCheckIn(boot.CheckIn{BootID: bootID, State: boot.Ready})
+		_ = w.records.WriteCheckIn(boot.CheckIn{State: boot.Ready})
 		unlock()
 	}()
 	if _, err := c.Run(t.Context(), otherServer, false); !errors.Is(err, boot.ErrLocked) {

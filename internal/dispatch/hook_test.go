@@ -31,13 +31,13 @@ const bootID = "11111111-2222-3333-4444-555555555555"
 type world struct {
 	dev        nm.Device
 	devErr     error
-	wish       nm.DNSConfig
-	wishErr    error
+	dns        nm.DNSConfig
+	dnsErr     error
+	globalDNS  bool
 	resolved   resolv.State
 	resolveErr error // of every call to resolved
 	setErrs    []error
 	domainsErr error
-	flushErr   error
 	lost       bool         // NetworkManager has lost its entry, not its IP4Config
 	silent     []netip.Addr // nameservers that do not answer
 	connectErr error
@@ -47,7 +47,8 @@ type world struct {
 	route      bool
 	report     func(ctx context.Context, r *wire.Reporter) (wire.Outcome, error)
 
-	records boot.Dir
+	records boot.Store
+	bus     *dispatch.Bus
 	mu      sync.Mutex
 	did     []string // calls that change something, and what was logged
 }
@@ -68,12 +69,31 @@ func (w *world) log(k journal.Kind, attrs ...slog.Attr) {
 	w.say("log %s%s", k.Name, s.String())
 }
 
+func newStore(t *testing.T) boot.Store {
+	t.Helper()
+	return boot.Store{Dir: filepath.Join(t.TempDir(), "state"), BootID: bootID}
+}
+
+func (w *world) env() *dispatch.Env {
+	return &dispatch.Env{
+		Store: w.records, Log: w.log, OwnAddrs: func() []netip.Addr { return addrs("10.0.0.4") },
+		Index:  func(string) (int, error) { return 2, w.indexErr },
+		Exists: func(ifindex int) bool { return ifindex == 2 && w.indexErr == nil },
+		DefaultRoutes: func() []string {
+			if w.route {
+				return []string{"eth0"}
+			}
+			return nil
+		},
+	}
+}
+
 // run handles one event and returns what was done, sorted: the two jobs have no
 // order.
 func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, error) {
 	t.Helper()
-	if w.records == "" {
-		w.records = boot.Dir(filepath.Join(t.TempDir(), "state"))
+	if w.records.Dir == "" {
+		w.records = newStore(t)
 	}
 	w.did = nil
 	ev, err := nm.ParseEvent([]string{"eth0", string(action)}, env)
@@ -93,14 +113,18 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 			defer w.mu.Unlock()
 			return w.dev, reach(ctx, w.devErr)
 		},
-		Wish: func(ctx context.Context, _ string) (nm.DNSConfig, error) { return w.wish, reach(ctx, w.wishErr) },
-		Entry: func(ctx context.Context, _ string) (nm.DNSConfig, error) {
+		IP4DNSConfig: func(ctx context.Context, _ string) (nm.DNSConfig, error) { return w.dns, reach(ctx, w.dnsErr) },
+		GlobalDNS:    func(context.Context) (bool, error) { return w.globalDNS, nil },
+		DNSConfig: func(ctx context.Context, _ string) (nm.DNSConfig, error) {
 			if w.lost {
 				return nm.DNSConfig{}, nil
 			}
-			return w.wish, reach(ctx, w.wishErr)
+			return w.dns, reach(ctx, w.dnsErr)
 		},
-		LinkState: func(ctx context.Context, _ int) (resolv.State, error) {
+		LinkState: func(ctx context.Context, i int) (resolv.State, error) {
+			if i != 2 {
+				return resolv.State{}, nil
+			}
 			return w.resolved, reach(ctx, w.resolveErr)
 		},
 		SetNameservers: func(ctx context.Context, i int, s []netip.Addr) error {
@@ -130,7 +154,7 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 			}
 			return nil
 		},
-		FlushCaches: func(context.Context) error { w.say("flush"); return w.flushErr },
+		FlushCaches: func(context.Context) error { w.say("flush"); return nil },
 		Probe: func(_ context.Context, a netip.Addr) (resolv.Answer, error) {
 			if slices.Contains(w.silent, a) {
 				return resolv.Answer{}, errors.New("no answer")
@@ -139,10 +163,23 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 		},
 		StartUnit: func(_ context.Context, unit string) error { w.say("start %s", unit); return w.unitErr },
 	}
+	w.bus = bus
+	shared := w.env()
+	shared.Connect = func(_, limit context.Context) (*dispatch.Bus, error) {
+		w.say("connect")
+		if err := reach(limit, w.connectErr); err != nil {
+			if w.busBack {
+				w.connectErr = nil
+			}
+			return nil, err
+		}
+		return bus, nil
+	}
 	h := &dispatch.Hook{
+		Env:   shared,
 		Event: ev,
 		CheckIn: &dispatch.CheckIn{
-			BootID: bootID, Records: w.records, Log: w.log,
+			Env: shared,
 			Report: func(ctx context.Context, r *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
 				w.say("report to %s, fallback %s", r.Server, r.Fallback)
 				if w.report != nil {
@@ -151,25 +188,6 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 				return wire.Outcome{Attempt: wire.Attempt{N: 1, Server: r.Server, Via: wire.ViaHealth, GoalState: wire.GoalState{Incarnation: "7", ContainerID: "c", InstanceID: "i"}}, Attempts: 1}, nil
 			},
 		},
-		Nameservers: &dispatch.Nameservers{Reapplied: action == nm.Reapply, BootID: bootID, Records: w.records, Log: w.log, OwnAddrs: func() []netip.Addr { return addrs("10.0.0.4") }},
-		Connect: func(_, limit context.Context) (*dispatch.Bus, error) {
-			w.say("connect")
-			if err := reach(limit, w.connectErr); err != nil {
-				if w.busBack {
-					w.connectErr = nil
-				}
-				return nil, err
-			}
-			return bus, nil
-		},
-		Index: func() (int, error) { return 2, w.indexErr },
-		DefaultRoutes: func() []string {
-			if w.route {
-				return []string{"eth0"}
-			}
-			return nil
-		},
-		Log: w.log,
 	}
 	err = h.Run(t.Context())
 	slices.Sort(w.did)
@@ -190,7 +208,7 @@ func azureLease() *nm.Lease {
 func healthy() *world {
 	return &world{
 		dev:   nm.Device{Interface: "eth0", Activated: true, Lease: azureLease()},
-		wish:  nm.DNSConfig{Nameservers: addrs("168.63.129.16 10.0.0.1"), Domains: []string{"a.example"}},
+		dns:   nm.DNSConfig{Nameservers: addrs("168.63.129.16 10.0.0.1"), Domains: []string{"a.example"}},
 		route: true,
 	}
 }
@@ -246,7 +264,7 @@ func TestEvents(t *testing.T) {
 		}},
 		{name: "a nameserver is silent", action: nm.Up, env: []string{lease}, change: func(w *world) { w.silent = addrs("10.0.0.1") }, want: sorted(both,
 			"log nameserver-silent interface=eth0 nameserver=10.0.0.1 error=no answer")},
-		{name: "ignore-auto-dns", action: nm.Up, env: []string{lease}, change: func(w *world) { w.wish = nm.DNSConfig{} }, want: []string{
+		{name: "ignore-auto-dns", action: nm.Up, env: []string{lease}, change: func(w *world) { w.dns = nm.DNSConfig{} }, want: []string{
 			"connect", logCheckedIn,
 			"log nameservers-left interface=eth0 reason=NetworkManager wants no nameservers for the link (ipv4.ignore-auto-dns, or no DNS configuration yet)", reported,
 		}},
@@ -293,19 +311,21 @@ func TestPushAndUndo(t *testing.T) {
 		change func(*world)
 		want   []string
 	}{
-		{name: "down", want: clears, change: func(w *world) { w.wish = nm.DNSConfig{} }},
-		{name: "NetworkManager is blocked", want: clears, change: func(w *world) { w.wishErr, w.route = errHang, false }},
-		{name: "NetworkManager is gone", want: clears, change: func(w *world) { w.wishErr, w.route = nm.ErrNotRunning, false }},
-		{name: "NetworkManager is busy, and a newer up has come", want: []string{"connect"}, change: func(w *world) { w.wishErr = errHang }},
+		{name: "down", want: clears, change: func(w *world) { w.dns = nm.DNSConfig{} }},
+		{name: "NetworkManager is blocked", want: clears, change: func(w *world) { w.dnsErr, w.route = errHang, false }},
+		{name: "NetworkManager is gone", want: clears, change: func(w *world) { w.dnsErr, w.route = nm.ErrNotRunning, false }},
+		{name: "NetworkManager is busy, and a newer up has come", want: []string{
+			"connect", "connect", "log handed-over interface=eth0 error=no answer within 500ms", "start nm-azure-checkin.service",
+		}, change: func(w *world) { w.dnsErr = errHang }},
 		{name: "a newer up has come", want: []string{"connect"}},
 		{name: "somebody has changed it", want: []string{"connect"}, change: func(w *world) {
-			w.wish, w.resolved.Nameservers = nm.DNSConfig{}, []resolv.Server{{Addr: addrs("9.9.9.9")[0]}}
+			w.dns, w.resolved.Nameservers = nm.DNSConfig{}, []resolv.Server{{Addr: addrs("9.9.9.9")[0]}}
 		}},
 		{name: "the domains are somebody else's now", want: []string{"connect", "flush", undone, "set nameservers 2 []"}, change: func(w *world) {
-			w.wish, w.resolved.Domains = nm.DNSConfig{}, []resolv.Domain{{Name: "b.example"}}
+			w.dns, w.resolved.Domains = nm.DNSConfig{}, []resolv.Domain{{Name: "b.example"}}
 		}},
 		{name: "the link is gone from resolved", want: []string{"connect", "set nameservers 2 []"}, change: func(w *world) {
-			w.wish, w.setErrs = nm.DNSConfig{}, []error{resolv.ErrNoSuchLink}
+			w.dns, w.setErrs = nm.DNSConfig{}, []error{resolv.ErrNoSuchLink}
 		}},
 		{name: "the device is gone", change: func(w *world) { w.indexErr = fs.ErrNotExist }},
 	}
@@ -358,6 +378,7 @@ func TestOneJobDoesNotSpoilTheOther(t *testing.T) {
 		return wire.Outcome{Attempts: 1}, context.Cause(ctx)
 	}
 	failedAttempt := "log attempt-failed wireserver=100.64.0.7 via=health attempts=1 last_error=refused"
+	unreadable := "log option-245-unusable interface=eth0 reason=the lease cannot be read: no answer within 700ms wireserver=168.63.129.16"
 	constant := "log checked-in wireserver=168.63.129.16 source=constant via=health interface=eth0 incarnation=7 attempts=1"
 	tests := []struct {
 		name   string
@@ -366,43 +387,35 @@ func TestOneJobDoesNotSpoilTheOther(t *testing.T) {
 		err    string
 		limit  time.Duration
 	}{
-		{name: "WireServer away", change: func(w *world) { w.report = never }, limit: 5 * time.Second, want: sorted(pushed, failedAttempt, reported,
-			"log handed-over wireserver=100.64.0.7 attempts=1 last_error=refused", "start nm-azure-checkin.service")},
+		{name: "WireServer away", change: func(w *world) { w.report = never }, limit: time.Second, want: sorted(pushed, "connect", failedAttempt, reported,
+			"log handed-over interface=eth0 wireserver=100.64.0.7 attempts=1 last_error=refused", "start nm-azure-checkin.service")},
 		{
 			name: "WireServer away and no unit", change: func(w *world) { w.report, w.unitErr = never, errors.New("no such unit") }, limit: 5 * time.Second,
-			want: sorted(pushed, failedAttempt, reported,
-				"log given-up wireserver=100.64.0.7 attempts=1 last_error=refused hand_over_error=no such unit", "start nm-azure-checkin.service"),
-			err: "check-in: the hook's time is up; hand-over: no such unit",
+			want: sorted(pushed, "connect", "connect", failedAttempt, reported, reported,
+				"log given-up wireserver=100.64.0.7 attempts=2 last_error=refused hand_over_error=no such unit", "start nm-azure-checkin.service"),
+			err: "check-in: not done after 5s\nhand-over: no such unit",
 		},
 		{
 			name: "the bus hangs at first, WireServer away", change: func(w *world) { w.connectErr, w.busBack, w.report = errHang, true, never },
-			limit: 5 * time.Second, want: []string{
+			limit: time.Second, want: []string{
 				"connect", "connect", "log attempt-failed wireserver=168.63.129.16 via=health attempts=1 last_error=refused",
-				"log handed-over wireserver=168.63.129.16 attempts=1 last_error=refused",
-				"log nameservers-failed interface=eth0 error=no answer within 2s",
-				"log option-245-unusable interface=eth0 reason=the lease cannot be read: no answer within 2s wireserver=168.63.129.16",
-				"report to 168.63.129.16, fallback invalid IP", "start nm-azure-checkin.service",
+				"log handed-over interface=eth0 wireserver=168.63.129.16 attempts=1 last_error=refused error=no answer within 700ms",
+				unreadable, "report to 168.63.129.16, fallback invalid IP", "start nm-azure-checkin.service",
 			},
-			err: "nameservers of eth0: no answer within 2s",
 		},
-		{name: "resolved hangs", change: func(w *world) { w.resolveErr = errHang }, limit: 2 * time.Second, want: []string{
-			"connect", logCheckedIn, "log nameservers-failed interface=eth0 error=systemd-resolved: no answer within 2s", reported,
-		}, err: "nameservers of eth0: systemd-resolved: no answer within 2s"},
+		{name: "resolved hangs", change: func(w *world) { w.resolveErr = errHang }, limit: time.Second, want: []string{
+			"connect", "connect", logCheckedIn, "log handed-over interface=eth0 error=not done after 1s", reported, "start nm-azure-checkin.service",
+		}},
+		{name: "NetworkManager hangs", change: func(w *world) { w.devErr = errHang }, limit: time.Second, want: []string{
+			"connect", "connect", constant, "log handed-over interface=eth0 error=no answer within 700ms",
+			unreadable, "report to 168.63.129.16, fallback invalid IP", "start nm-azure-checkin.service",
+		}},
 		{
-			name: "NetworkManager hangs", change: func(w *world) { w.devErr = errHang }, limit: 2 * time.Second, want: []string{
-				"connect", constant, "log nameservers-failed interface=eth0 error=no answer within 2s",
-				"log option-245-unusable interface=eth0 reason=the lease cannot be read: no answer within 2s wireserver=168.63.129.16",
-				"report to 168.63.129.16, fallback invalid IP",
+			name: "the bus hangs", change: func(w *world) { w.connectErr = errHang }, limit: dispatch.Budget, want: []string{
+				"connect", "connect", "connect", constant, "log nameservers-failed interface=eth0 error=no answer within 2.8s",
+				unreadable, "report to 168.63.129.16, fallback invalid IP",
 			},
-			err: "nameservers of eth0: no answer within 2s",
-		},
-		{
-			name: "the bus hangs", change: func(w *world) { w.connectErr = errHang }, limit: 2 * time.Second, want: []string{
-				"connect", constant, "log nameservers-failed interface=eth0 error=no answer within 2s",
-				"log option-245-unusable interface=eth0 reason=the lease cannot be read: no answer within 2s wireserver=168.63.129.16",
-				"report to 168.63.129.16, fallback invalid IP",
-			},
-			err: "nameservers of eth0: no answer within 2s",
+			err: "nameservers of eth0: no answer within 2.8s\nhand-over: no answer within 250ms",
 		},
 	}
 	for _, tt := range tests {
@@ -426,10 +439,11 @@ func TestOneJobDoesNotSpoilTheOther(t *testing.T) {
 	}
 }
 
-// Another run has the lock: its check-in is left to it, the nameservers are not.
+// Another run has the lock: its check-in is left to it, and the unit follows it,
+// in case it is killed. The nameservers are not left.
 func TestLockHeld(t *testing.T) {
 	w := healthy()
-	w.records = boot.Dir(filepath.Join(t.TempDir(), "state"))
+	w.records = newStore(t)
 	unlock, err := w.records.LockCheckIn()
 	if err != nil {
 		t.Fatal(err)
@@ -439,7 +453,7 @@ func TestLockHeld(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff(sorted(pushed, "log lock-held interface=eth0"), got); diff != "" {
+	if diff := cmp.Diff(sorted(pushed, "connect", "log lock-held interface=eth0", "start nm-azure-checkin.service"), got); diff != "" {
 		t.Errorf("did (-want +got):\n%s", diff)
 	}
 }
@@ -450,8 +464,8 @@ func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := healthy()
 		w.dev.Activated = false // a dhcp4-change, whose up is among those that leave
-		w.records = boot.Dir(filepath.Join(t.TempDir(), "state"))
-		holder, err := w.records.LinkTurn(2)
+		w.records = newStore(t)
+		holder, _, err := w.records.Turn(t.Context(), 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -471,31 +485,11 @@ func TestTurns(t *testing.T) {
 		w.mu.Lock()
 		w.dev.Activated = true
 		w.mu.Unlock()
-		holder.End()
-		if diff := cmp.Diff(sorted(pushed, logCheckedIn, reported), <-done); diff != "" {
+		holder()
+		if diff := cmp.Diff(sorted(pushed, "connect", logCheckedIn, reported), <-done); diff != "" {
 			t.Errorf("the second did (-want +got):\n%s", diff)
 		}
 	})
-}
-
-// A third run for a link still checks in, if nobody has.
-func TestTurnsAndCheckIn(t *testing.T) {
-	w := healthy()
-	w.records = boot.Dir(filepath.Join(t.TempDir(), "state"))
-	for range 2 {
-		turn, err := w.records.LinkTurn(2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer turn.End()
-	}
-	got, err := w.run(t, nm.Up, lease)
-	if err != nil {
-		t.Error(err)
-	}
-	if diff := cmp.Diff([]string{"connect", logCheckedIn, reported}, got); diff != "" {
-		t.Errorf("did (-want +got):\n%s", diff)
-	}
 }
 
 func addrs(s string) (out []netip.Addr) {
@@ -511,15 +505,15 @@ func TestPushWithoutAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := healthy()
 		w.setErrs = []error{errHang}
-		if _, err := w.run(t, nm.Up, lease); err == nil {
-			t.Error("no error")
+		if got, err := w.run(t, nm.Up, lease); err != nil || !slices.Contains(got, "start nm-azure-checkin.service") {
+			t.Errorf("not handed over: %v, %v", got, err)
 		}
-		w.dev.Lease.Nameservers, w.wish.Nameservers = addrs("10.0.0.9"), addrs("10.0.0.9")
+		w.dev.Lease.Nameservers, w.dns.Nameservers = addrs("10.0.0.9"), addrs("10.0.0.9")
 		got, err := w.run(t, nm.Up, lease)
 		if err != nil || !slices.Contains(got, "set nameservers 2 [10.0.0.9]") {
 			t.Errorf("another lease: %v, %v", got, err)
 		}
-		w.wish, w.route = nm.DNSConfig{}, false
+		w.dns, w.route = nm.DNSConfig{}, false
 		if got, err = w.run(t, nm.Down); err != nil || !slices.Contains(got, "set nameservers 2 []") {
 			t.Errorf("down: %v, %v", got, err)
 		}
@@ -531,12 +525,12 @@ func TestPushWithoutAnswer(t *testing.T) {
 func TestDomainsChange(t *testing.T) {
 	w := healthy()
 	w.domainsErr = errors.New("refused")
-	if _, err := w.run(t, nm.Up, lease); err == nil {
-		t.Error("no error")
+	if got, err := w.run(t, nm.Up, lease); err != nil || !slices.Contains(got, "start nm-azure-checkin.service") {
+		t.Errorf("not handed over: %v, %v", got, err)
 	}
 	w.domainsErr = nil
 	for _, domain := range []string{"a.example", "b.example"} {
-		w.wish.Domains = []string{domain}
+		w.dns.Domains = []string{domain}
 		if _, err := w.run(t, nm.Up, lease); err != nil {
 			t.Error(err)
 		}
@@ -552,7 +546,7 @@ func TestDomainsChange(t *testing.T) {
 // A link-local nameserver can only be asked by the link.
 func TestProbeLinkLocal(t *testing.T) {
 	w := healthy()
-	w.wish.Nameservers = append(w.wish.Nameservers, addrs("fe80::1")...)
+	w.dns.Nameservers = append(w.dns.Nameservers, addrs("fe80::1")...)
 	w.silent = []netip.Addr{netip.MustParseAddr("fe80::1%eth0")}
 	got, err := w.run(t, nm.Up, lease)
 	if want := "log nameserver-silent interface=eth0 nameserver=fe80::1%eth0 error=no answer"; err != nil || !slices.Contains(got, want) {
@@ -574,20 +568,5 @@ func TestLostEntry(t *testing.T) {
 	}
 	if got, err = w.run(t, nm.DHCP4Change, lease); err != nil || len(got) > 1 {
 		t.Errorf("later: %v, %v", got, err)
-	}
-}
-
-// resolved is started anew right after the push: it has kept the servers, and no
-// caches.
-func TestFlush(t *testing.T) {
-	w := healthy()
-	w.flushErr = resolv.ErrNotRunning
-	if _, err := w.run(t, nm.Up, lease); err != nil {
-		t.Errorf("resolved gone: %v", err)
-	}
-	w = healthy()
-	w.flushErr = errors.New("refused")
-	if _, err := w.run(t, nm.Up, lease); err == nil || err.Error() != "nameservers of eth0: refused" {
-		t.Errorf("refused: %v", err)
 	}
 }

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,23 +17,23 @@ import (
 )
 
 const (
-	resolvedLimit = 2 * time.Second        // for all that is asked of resolved in a run
+	busLimit      = 2 * time.Second        // to connect to the bus and read the device, in the unit
+	resolvedLimit = 2 * time.Second        // for all that is asked of resolved
 	downLimit     = 500 * time.Millisecond // for the one question to NetworkManager on down
 	linkRetry     = 100 * time.Millisecond // between tries for a link that resolved does not know yet
+	finishRetry   = time.Second            // before the unit tries again; doubled up to
+	finishMax     = 30 * time.Second
+	absentLimit   = time.Minute // then the unit leaves a service that is not running to its own start
 )
 
-// Nameservers sees to it that resolved has a link's nameservers.
-type Nameservers struct {
-	BootID  string
-	Records boot.Dir
-	// OwnAddrs returns the machine's own addresses.
-	OwnAddrs func() []netip.Addr
-	// Reapplied says that NetworkManager has just reapplied the profile to a
-	// device that was up: it may have lost its own wish then, see nm.Client.Wish.
-	Reapplied bool
-	Log       Log
+// errNoBus says that there is no bus to connect to.
+var errNoBus = errors.New("no bus")
 
-	recordFailedSaid bool
+// Nameservers configures the nameservers of links in systemd-resolved.
+type Nameservers struct {
+	*Env
+	// Event is what the hook was run for; zero in the unit.
+	Event nm.Event
 }
 
 // Link names a network interface.
@@ -43,61 +42,144 @@ type Link struct {
 	Index int
 }
 
-// Up compares lease, NetworkManager's configuration and resolved, and makes the
-// smallest change that is called for. lease is nil if the device has none.
-// primary says that the link has the IPv4 default route. The caller has the
-// link's lock, and has looked at both since it has. Up returns the nameservers
-// that it pushed, if it did.
-func (n *Nameservers) Up(ctx context.Context, bus *Bus, l Link, lease *nm.Lease, primary bool) ([]netip.Addr, error) {
-	rec, _ := n.Records.Link(l.Index, n.BootID, l.Name) // read under the lock; unreadable is none
-	if !primary && rec.State != boot.Pushed {
-		return nil, nil
+// Finish brings the nameservers of all links up to date: of those with an IPv4
+// default route and those with a record of this boot. It removes what is kept
+// for links that are gone. It tries again until all is done or ctx ends, and
+// returns what is not done. For a service that is not running it waits only
+// where something was pushed, and not for long: its start is an event.
+func (n *Nameservers) Finish(ctx context.Context) error {
+	absent := time.Now().Add(absentLimit)
+	for delay := finishRetry; ; delay = min(2*delay, finishMax) {
+		err := n.all(ctx)
+		if err == nil || notRunning(err) && (!n.pushedAny() || time.Now().After(absent)) {
+			return nil
+		}
+		if !wait(ctx, delay) {
+			return err
+		}
 	}
-	v := LinkView{Primary: primary, Activated: true, Record: rec, Own: n.OwnAddrs()}
-	if lease != nil {
-		v.Lease = lease.Nameservers
-	}
-	ask := bus.Entry
-	if rec.State == boot.Pushed || n.Reapplied {
-		ask = bus.Wish
-	}
-	v.DNS, v.DNSErr = ask(ctx, l.Name)
-	return n.act(ctx, bus, l, v)
 }
 
-// Down removes what we pushed, if it is still there and NetworkManager wants
-// nothing: resolved itself keeps a link's servers over a down. The caller has
-// the link's lock.
-func (n *Nameservers) Down(ctx context.Context, bus *Bus, l Link, primary func() bool) error {
-	unlock, err := n.lock(ctx, l)
-	if err != nil {
+func notRunning(err error) bool {
+	return errors.Is(err, nm.ErrNotRunning) || errors.Is(err, resolv.ErrNotRunning) || errors.Is(err, errNoBus)
+}
+
+func (n *Nameservers) pushedAny() bool {
+	for _, rec := range n.Store.Links() {
+		if rec.State == boot.Pushed {
+			return true
+		}
+	}
+	return false
+}
+
+// all looks once at each link.
+func (n *Nameservers) all(ctx context.Context) error {
+	n.RecordFailed(n.Store.RemoveGone(n.Exists))
+	links := map[Link]bool{}
+	for index, rec := range n.Store.Links() {
+		links[Link{Name: rec.Interface, Index: index}] = true
+	}
+	for _, name := range n.DefaultRoutes() {
+		if index, err := n.Index(name); err == nil {
+			links[Link{Name: name, Index: index}] = true
+		}
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var errs []error
+	for l := range links {
+		wg.Go(func() {
+			err := n.reconcile(ctx, l, func(bool) (a answer) {
+				limit, cancel := context.WithTimeoutCause(ctx, busLimit, fmt.Errorf("no answer within %v", busLimit))
+				defer cancel()
+				if a.bus, a.err = n.Connect(ctx, limit); a.err == nil {
+					a.dev, a.err = a.bus.Device(limit, l.Name)
+				} else if limit.Err() == nil {
+					a.err = fmt.Errorf("%w: %w", errNoBus, a.err)
+				}
+				return a
+			})
+			if err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, fmt.Errorf("nameservers of %s: %w", l.Name, err))
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// reconcile does what the policy says about a link, in this run's turn. Where
+// another run waits for its turn already it is left to that one, which will see
+// what this one could. look reads the device; again says that what it read
+// before may be out of date.
+func (n *Nameservers) reconcile(ctx context.Context, l Link, look func(again bool) answer) error {
+	end, waited, err := n.Store.Turn(ctx, l.Index)
+	if errors.Is(err, boot.ErrLocked) {
+		if !waited {
+			return nil
+		}
 		return err
 	}
-	defer unlock()
-	rec, err := n.Records.Link(l.Index, n.BootID, l.Name)
-	if err != nil || rec.State != boot.Pushed {
-		return nil // undone meanwhile
+	if err != nil {
+		n.RecordFailed(err) // and go on: nobody can be in the way
+		end = func() {}
 	}
-	ask, cancel := context.WithTimeout(ctx, downLimit)
-	defer cancel()
-	v := LinkView{Down: true, Record: rec, Own: n.OwnAddrs()}
-	if v.DNS, v.DNSErr = bus.Entry(ask, l.Name); v.DNSErr != nil && primary() {
+	end = sync.OnceFunc(end)
+	defer end()
+	v := LinkView{Down: n.Event.Action == nm.Down, External: n.Event.External, Primary: n.primary(l.Name), Own: n.OwnAddrs()}
+	v.Record, _ = n.Store.Link(l.Index, l.Name) // one that cannot be read is none
+	if v.Record.State != boot.Pushed && (!v.Primary || v.Down || v.External) {
 		return nil
 	}
-	_, err = n.act(ctx, bus, l, v)
+	a := look(waited)
+	if errors.Is(a.err, nm.ErrNoDevice) {
+		a.dev, a.err = nm.Device{}, nil
+	}
+	if a.err != nil {
+		return a.err
+	}
+	v.Activated = a.dev.Activated
+	if a.dev.Lease != nil {
+		v.Lease = a.dev.Lease.Nameservers
+	}
+	n.askDNS(ctx, a.bus, l, &v)
+	pushed, err := n.act(ctx, a.bus, l, v)
+	end()
+	n.probe(ctx, a.bus, l, pushed)
 	return err
 }
 
-// act reads what resolved has, and carries out what the policy says.
-func (n *Nameservers) act(ctx context.Context, bus *Bus, l Link, v LinkView) ([]netip.Addr, error) {
-	if v.DNSErr != nil && !v.Down {
-		return nil, v.DNSErr
+// askDNS asks what NetworkManager wants. It may be blocked on a down, waiting
+// for us.
+func (n *Nameservers) askDNS(ctx context.Context, bus *Bus, l Link, v *LinkView) {
+	if v.Down {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, downLimit, fmt.Errorf("no answer within %v", downLimit))
+		defer cancel()
 	}
+	v.DNS, v.DNSErr = bus.DNSConfig(ctx, l.Name)
+	none := v.DNSErr == nil && v.DNS.Empty() && !v.DNS.Global && !v.DNS.Excluded
+	if none && v.Activated && (v.Record.State == boot.Pushed || n.Event.Action == nm.Reapply) {
+		v.DNS, v.DNSErr = bus.IP4DNSConfig(ctx, l.Name)
+	}
+}
+
+// act reads what resolved has, and carries out what the policy says. It returns
+// the nameservers that resolved has taken, if it has.
+func (n *Nameservers) act(ctx context.Context, bus *Bus, l Link, v LinkView) (pushed []netip.Addr, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, resolvedLimit, fmt.Errorf("systemd-resolved: no answer within %v", resolvedLimit))
 	defer cancel()
 	v.Have, v.HaveErr = bus.LinkState(ctx, l.Index)
 	p := Decide(v)
-	var err error
+	if p.Action == ActPush {
+		if v.GlobalDNS, err = bus.GlobalDNS(ctx); err != nil {
+			return nil, err
+		}
+		p = Decide(v)
+	}
 	switch p.Action {
 	case ActPush:
 		err = n.push(ctx, bus, l, v, p)
@@ -118,19 +200,18 @@ func (n *Nameservers) act(ctx context.Context, bus *Bus, l Link, v LinkView) ([]
 	case ActLeave:
 		n.leave(l, v, p)
 	case ActNone:
-		err = cmp.Or(err, v.HaveErr)
+		return nil, errors.Join(v.DNSErr, v.HaveErr)
 	}
 	return nil, err
 }
 
-// push writes the record first, and keeps it if resolved did not answer in time
-// and may do it yet: so there is at worst a record of what is not there, and
-// servers that nobody removes only where no record can be kept at all. What was
-// pushed before is cleared before the record names something else: what resolved
-// has and the record agree at any moment.
+// push writes the record first, and keeps it if resolved may have done or may do
+// yet what it was asked: so there is at worst a record of what is not there.
+// What was pushed before is cleared before the record names something else, so
+// that an interrupted run leaves nothing that the record does not name.
 func (n *Nameservers) push(ctx context.Context, bus *Bus, l Link, v LinkView, p Plan) error {
-	changed := v.Record.State == boot.Pushed && !sameSet(v.Record.Nameservers, p.Nameservers) && len(v.Have.Nameservers) > 0
-	if changed {
+	cleared := len(v.Have.Nameservers) > 0 && !sameSet(v.Record.Nameservers, p.Nameservers)
+	if cleared {
 		if err := bus.SetNameservers(ctx, l.Index, nil); err != nil {
 			return err
 		}
@@ -148,7 +229,7 @@ func (n *Nameservers) push(ctx context.Context, bus *Bus, l Link, v LinkView, p 
 	}
 	if err != nil {
 		if ctx.Err() == nil && !errors.Is(err, resolv.ErrNoReply) && !errors.Is(err, resolv.ErrNotRunning) {
-			n.record(l, refused(v, changed, p.SetDomains))
+			n.record(l, refused(v, cleared, p.SetDomains))
 		}
 		return err
 	}
@@ -159,10 +240,9 @@ func (n *Nameservers) push(ctx context.Context, bus *Bus, l Link, v LinkView, p 
 		rec.Domains = nil // refused: they are not ours
 		n.record(l, rec)
 	}
-	err = errors.Join(err, flush(ctx, bus))
 	n.Log(journal.NameserversPushed, slog.String("interface", l.Name),
 		slog.String("nameservers", join(p.Nameservers)), slog.String("domains", strings.Join(rec.Domains, " ")))
-	return err
+	return errors.Join(err, bus.FlushCaches(ctx))
 }
 
 // refused returns the record after resolved refused the servers of a push.
@@ -177,9 +257,13 @@ func refused(v LinkView, cleared, clearedDomains bool) boot.Link {
 	return rec
 }
 
-// undo clears with empty lists, never with RevertLink.
+// undo clears with empty lists, never with RevertLink, which would take along
+// what NetworkManager has set.
 func (n *Nameservers) undo(ctx context.Context, bus *Bus, l Link, v LinkView, p Plan) error {
 	err := bus.SetNameservers(ctx, l.Index, nil)
+	if err == nil && p.SetDomains {
+		err = bus.SetDomains(ctx, l.Index, nil)
+	}
 	if errors.Is(err, resolv.ErrNoSuchLink) {
 		n.record(l, boot.Link{State: boot.None})
 		return nil
@@ -187,29 +271,15 @@ func (n *Nameservers) undo(ctx context.Context, bus *Bus, l Link, v LinkView, p 
 	if err != nil {
 		return err
 	}
-	if p.SetDomains {
-		if err := bus.SetDomains(ctx, l.Index, nil); err != nil {
-			return err
-		}
-	}
 	n.record(l, boot.Link{State: boot.None})
 	n.Log(journal.NameserversUndone, slog.String("interface", l.Name),
 		slog.String("nameservers", join(v.Record.Nameservers)), slog.String("reason", p.Reason))
-	return flush(ctx, bus)
+	return bus.FlushCaches(ctx)
 }
 
-// flush makes resolved forget what it knew before. One that was ended or started
-// anew since the change has nothing to forget.
-func flush(ctx context.Context, bus *Bus) error {
-	if err := bus.FlushCaches(ctx); !errors.Is(err, resolv.ErrNotRunning) {
-		return err
-	}
-	return nil
-}
-
-// Probe asks each nameserver and names those that do not answer. It needs no
-// lock: nobody is to wait for a nameserver that is silent.
-func (n *Nameservers) Probe(ctx context.Context, bus *Bus, l Link, servers []netip.Addr) {
+// probe asks each nameserver and names those that do not answer. It needs no
+// turn: nobody is to wait for a nameserver that is silent.
+func (n *Nameservers) probe(ctx context.Context, bus *Bus, l Link, servers []netip.Addr) {
 	var wg sync.WaitGroup
 	for _, s := range servers {
 		if s.Is6() && s.IsLinkLocalUnicast() {
@@ -225,7 +295,7 @@ func (n *Nameservers) Probe(ctx context.Context, bus *Bus, l Link, servers []net
 	wg.Wait()
 }
 
-// leave records why a link is left alone, and reports it unless that was done.
+// leave records why a link is left alone, and logs it unless that was done.
 func (n *Nameservers) leave(l Link, v LinkView, p Plan) {
 	if v.Record.State == boot.Left && v.Record.Reason == p.Reason {
 		return
@@ -238,24 +308,9 @@ func (n *Nameservers) leave(l Link, v LinkView, p Plan) {
 	n.Log(journal.NameserversLeft, slog.String("interface", l.Name), slog.String("reason", p.Reason))
 }
 
-func (n *Nameservers) lock(ctx context.Context, l Link) (func(), error) {
-	unlock, err := n.Records.LockLink(ctx, l.Index)
-	if errors.Is(err, boot.ErrLocked) {
-		return nil, err
-	}
-	if err != nil {
-		n.Log(journal.RecordFailed, slog.Any("error", err))
-		return func() {}, nil
-	}
-	return unlock, nil
-}
-
 func (n *Nameservers) record(l Link, rec boot.Link) {
-	rec.BootID, rec.Interface, rec.UpdatedAt = n.BootID, l.Name, time.Now()
-	if err := n.Records.WriteLink(l.Index, rec); err != nil && !n.recordFailedSaid {
-		n.recordFailedSaid = true
-		n.Log(journal.RecordFailed, slog.Any("error", err))
-	}
+	rec.Interface, rec.UpdatedAt = l.Name, time.Now()
+	n.RecordFailed(n.Store.WriteLink(l.Index, rec))
 }
 
 func join(servers []netip.Addr) string {

@@ -36,7 +36,7 @@ type sending struct {
 // accepted it or ctx ends, and returns the record.
 func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, h wire.Health, state boot.CheckInState, kind journal.Kind) (boot.CheckIn, error) {
 	s := &sending{CheckIn: c, health: h, old: old, before: old.Attempts, final: c.final(old), logged: map[string]time.Time{}}
-	s.rec = boot.CheckIn{BootID: c.BootID, State: boot.Trying, Attempts: old.Attempts, LastError: old.LastError, StartedAt: old.StartedAt}
+	s.rec = boot.CheckIn{State: boot.Trying, Attempts: old.Attempts, LastError: old.LastError, StartedAt: old.StartedAt}
 	if s.rec.StartedAt.IsZero() {
 		s.rec.StartedAt = time.Now()
 	}
@@ -173,17 +173,7 @@ func (s *sending) tellHost(reason string) {
 // write keeps the record; one that cannot be kept stops nothing.
 func (c *CheckIn) write(rec *boot.CheckIn) {
 	rec.UpdatedAt, rec.AfterBootMS = time.Now(), boot.SinceBoot().Milliseconds()
-	if err := c.Records.WriteCheckIn(*rec); err != nil {
-		c.sayRecordFailed(err)
-	}
-}
-
-// sayRecordFailed says once a run why there is no record or no lock.
-func (c *CheckIn) sayRecordFailed(err error) {
-	if !c.recordFailedSaid {
-		c.recordFailedSaid = true
-		c.Log(journal.RecordFailed, slog.Any("error", err))
-	}
+	c.RecordFailed(c.Store.WriteCheckIn(*rec))
 }
 
 // sayAgain returns how long what was said then need not be said again; not more

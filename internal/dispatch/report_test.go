@@ -47,7 +47,7 @@ func TestNewTargetIsFollowed(t *testing.T) {
 		}
 		started := time.Now()
 		time.AfterFunc(time.Minute, func() {
-			if rec, err := w.records.CheckIn(bootID); err != nil || rec.State != boot.Trying || rec.Attempts != 1 {
+			if rec, err := w.records.CheckIn(); err != nil || rec.State != boot.Trying || rec.Attempts != 1 {
 				t.Errorf("after a minute: %+v, %v", rec, err)
 			}
 			targets <- otherServer
@@ -211,7 +211,7 @@ func TestTextsAreBounded(t *testing.T) {
 			}
 		}
 		_, runErr := c.Run(t.Context(), otherServer, false)
-		rec, err := w.records.CheckIn(bootID)
+		rec, err := w.records.CheckIn()
 		if err != nil || rec.State != boot.Trying || len(rec.LastError) > 512 || longest > 512 || len(runErr.Error()) > 512 {
 			t.Fatalf("%d bytes: record %.200v, %v; entry %d, error %d bytes", len(garbage), rec, err, longest, len(runErr.Error()))
 		}

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"testing"
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
@@ -46,13 +44,13 @@ func TestTellHost(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := boot.Dir(filepath.Join(t.TempDir(), "state"))
+			dir := newStore(t)
 			synctest.Test(t, func(t *testing.T) {
 				var got []string
 				c := &dispatch.CheckIn{
-					BootID: bootID, Records: dir, Report: tt.report,
+					Env:      &dispatch.Env{Store: dir, Log: func(journal.Kind, ...slog.Attr) {}},
+					Report:   tt.report,
 					TellHost: func(reason string) { got = append(got, reason) },
-					Log:      func(journal.Kind, ...slog.Attr) {},
 				}
 				if tt.reason != "" {
 					_, _ = c.Fail(t.Context(), dispatch.DefaultTarget("", ""), tt.reason)

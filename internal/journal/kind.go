@@ -23,7 +23,7 @@ var (
 	}
 	HandedOver = Kind{
 		"handed-over", "d99042b6c809471a99e2e9c4b3171cd8", slog.LevelWarn,
-		"not checked in yet, nm-azure-checkin.service goes on trying",
+		"not done within a second, nm-azure-checkin.service continues",
 	}
 	GivenUp = Kind{
 		"given-up", "61f98c80bb3d40e3bbd2c09b126ab150", slog.LevelError,
@@ -39,19 +39,19 @@ var (
 	}
 	NameserversPushed = Kind{
 		"nameservers-pushed", "04e601449e4149edbdc4e25902d3122b", slog.LevelInfo,
-		"gave the lease's nameservers to systemd-resolved",
+		"configured the lease's nameservers in systemd-resolved",
 	}
 	NameserversUndone = Kind{
 		"nameservers-undone", "b0142e49dadc4ae8800e6ab792dfbb12", slog.LevelInfo,
-		"took back the nameservers given to systemd-resolved",
+		"removed the nameservers configured in systemd-resolved",
 	}
 	NameserversLeft = Kind{
 		"nameservers-left", "ecb4c94f404e4850a68c988ae086f16d", slog.LevelInfo,
-		"left the link's nameservers alone",
+		"did not configure nameservers for the link",
 	}
 	NameserversFailed = Kind{
 		"nameservers-failed", "e283c7f7295f4657808ab1ca9e7ca907", slog.LevelError,
-		"could not see to the link's nameservers",
+		"failed to configure nameservers for the link",
 	}
 	NameserverSilent = Kind{
 		"nameserver-silent", "328965b2fbc443b688f60d0f8c4d12ad", slog.LevelWarn,
@@ -71,7 +71,7 @@ var (
 	}
 	LockHeld = Kind{
 		"lock-held", "6da6e86046624a4fa4b4d50d197b4479", slog.LevelDebug,
-		"another run has the check-in in hand",
+		"another run is checking in",
 	}
 )
 

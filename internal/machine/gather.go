@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/azure"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/networkd"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
@@ -32,7 +31,7 @@ type Sources struct {
 	Root      fs.FS  // the file system from / on
 	Interface string // "" for the one that Azure calls primary
 	User      int
-	Records   boot.Dir
+	Records   string // the directory
 	Own       func() []netip.Addr
 	Label     func(path string) string // the SELinux label of a file, no link followed; "" if it has none
 

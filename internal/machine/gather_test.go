@@ -59,7 +59,7 @@ func TestHangingSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		s := machine.Gather(t.Context(), machine.Sources{
-			Root: files(), Records: boot.Dir(t.TempDir()), Own: func() []netip.Addr { return nil }, Label: func(string) string { return "" },
+			Root: files(), Records: t.TempDir(), Own: func() []netip.Addr { return nil }, Label: func(string) string { return "" },
 			NetworkManager: hang[nm.Snapshot], Networkd: hang[[]networkd.Link], Resolved: hang[resolv.Snapshot],
 			Units: func(ctx context.Context, _ []string) (map[string]machine.Unit, error) {
 				return hang[map[string]machine.Unit](ctx)
@@ -219,8 +219,8 @@ func TestReadConf(t *testing.T) {
 // The lock of the check-in is found as the kernel shows it, and a record of a
 // link also where the link has neither a lease nor a default route.
 func TestRecords(t *testing.T) {
-	dir, root := boot.Dir(filepath.Join(t.TempDir(), "state")), files()
-	if err := dir.WriteLink(2, boot.Link{BootID: bootID, Interface: "eth0", State: boot.Pushed}); err != nil {
+	dir, root := boot.Store{Dir: filepath.Join(t.TempDir(), "state"), BootID: bootID}, files()
+	if err := dir.WriteLink(2, boot.Link{Interface: "eth0", State: boot.Pushed}); err != nil {
 		t.Fatal(err)
 	}
 	unlock, err := dir.LockCheckIn()
@@ -229,13 +229,13 @@ func TestRecords(t *testing.T) {
 	}
 	defer unlock()
 	var st unix.Stat_t
-	if err := unix.Stat(filepath.Join(string(dir), "check-in.lock"), &st); err != nil {
+	if err := unix.Stat(filepath.Join(dir.Dir, "check-in.lock"), &st); err != nil {
 		t.Fatal(err)
 	}
 	line := fmt.Sprintf("2: FLOCK  ADVISORY  WRITE %%s %02x:%02x:%d 0 EOF\n", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
 	for pid, want := range map[string]string{"4711": "process 4711", "0": "another run"} {
 		root["proc/locks"] = file("1: POSIX  ADVISORY  WRITE 1 00:18:1 0 EOF\n" + fmt.Sprintf(line, pid))
-		r := machine.ReadRecords(root, dir, []machine.Link{{Name: "eth0", Index: 2}, {Name: "eth1", Index: 3}})
+		r := machine.ReadRecords(root, dir.Dir, []machine.Link{{Name: "eth0", Index: 2}, {Name: "eth1", Index: 3}})
 		if r.Holder != want || len(r.Links) != 1 || r.Links["eth0"].V.State != boot.Pushed || !errors.Is(r.CheckIn.Err, fs.ErrNotExist) {
 			t.Errorf("pid %s: %+v", pid, r)
 		}

@@ -54,13 +54,14 @@ func readKernel(root fs.FS, own func() []netip.Addr) Kernel {
 }
 
 // readRecords reads the records of this boot, also those of links.
-func readRecords(root fs.FS, dir boot.Dir, links []Link) Records {
+func readRecords(root fs.FS, dir string, links []Link) Records {
 	r := Records{Links: map[string]Seen[boot.Link]{}}
 	r.BootID, r.BootErr = boot.ID(root)
-	r.CheckIn.V, r.CheckIn.Err = dir.CheckIn(r.BootID)
+	store := boot.Store{Dir: dir, BootID: r.BootID}
+	r.CheckIn.V, r.CheckIn.Err = store.CheckIn()
 	r.Holder = holder(root, dir)
 	for _, l := range links {
-		rec, err := dir.Link(l.Index, r.BootID, l.Name)
+		rec, err := store.Link(l.Index, l.Name)
 		if !errors.Is(err, fs.ErrNotExist) {
 			r.Links[l.Name] = Seen[boot.Link]{rec, err}
 		}
@@ -72,9 +73,9 @@ func readRecords(root fs.FS, dir boot.Dir, links []Link) Records {
 // it for a moment, and a run that comes then would leave the check-in to this
 // one. So /proc/locks is read: "1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0
 // EOF", the device in hex. Lines with an arrow are of those who wait.
-func holder(root fs.FS, dir boot.Dir) string {
+func holder(root fs.FS, dir string) string {
 	var st unix.Stat_t
-	if err := unix.Lstat(path.Join(string(dir), lockName), &st); err != nil {
+	if err := unix.Lstat(path.Join(dir, lockName), &st); err != nil {
 		return ""
 	}
 	file := strings.Join([]string{hex(unix.Major(st.Dev)), hex(unix.Minor(st.Dev)), strconv.FormatUint(st.Ino, 10)}, ":")

@@ -87,7 +87,9 @@ func (b *Bus) ExportNetworkManager(devices []Device, configuration []map[string]
 		}
 	}
 	err = errors.Join(err, n.export(nmPath+"/DnsManager", nmName+".DnsManager", map[string]any{"Configuration": entries}))
-	err = errors.Join(err, n.export(nmPath, nmName, map[string]any{"Devices": paths}))
+	err = errors.Join(err, n.export(nmPath, nmName, map[string]any{
+		"Devices": paths, "GlobalDnsConfiguration": map[string]dbus.Variant{},
+	}))
 	table := map[string]any{"GetDeviceByIpIface": n.deviceByIPIface}
 	return n, errors.Join(err, n.Conn.ExportMethodTable(table, nmPath, nmName), own(n.Conn, nmName))
 }

@@ -1,0 +1,61 @@
+package dispatch
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
+)
+
+// Log writes a journal entry, (*journal.Journal).Log.
+type Log func(journal.Kind, ...slog.Attr)
+
+// Env is what the parts of a run have in common.
+type Env struct {
+	Store boot.Store
+	Log   Log
+	// Connect opens the bus before limit ends, and closes it when ctx ends. It
+	// is not called where nothing is to be done.
+	Connect func(ctx, limit context.Context) (*Bus, error)
+	// Index returns the index of an interface, an error if it is gone.
+	Index func(iface string) (int, error)
+	// DefaultRoutes names the interfaces with an IPv4 default route.
+	DefaultRoutes func() []string
+	// OwnAddrs returns the machine's own addresses.
+	OwnAddrs func() []netip.Addr
+	// Exists reports whether an interface with this index exists.
+	Exists func(ifindex int) bool
+
+	recordFailed sync.Once
+}
+
+// Bus is what can be asked over the system bus, and of the nameservers.
+type Bus struct {
+	Device         func(ctx context.Context, iface string) (nm.Device, error)
+	DNSConfig      func(ctx context.Context, iface string) (nm.DNSConfig, error)
+	IP4DNSConfig   func(ctx context.Context, iface string) (nm.DNSConfig, error) // what a lost DNSConfig was
+	GlobalDNS      func(ctx context.Context) (bool, error)
+	LinkState      func(ctx context.Context, ifindex int) (resolv.State, error)
+	SetNameservers func(ctx context.Context, ifindex int, servers []netip.Addr) error
+	SetDomains     func(ctx context.Context, ifindex int, domains []string) error
+	FlushCaches    func(ctx context.Context) error
+	Probe          func(ctx context.Context, server netip.Addr) (resolv.Answer, error)
+	StartUnit      func(ctx context.Context, unit string) error
+}
+
+// RecordFailed logs, once a run, why there is no record or no lock. That stops
+// nothing.
+func (e *Env) RecordFailed(err error) {
+	if err != nil {
+		e.recordFailed.Do(func() { e.Log(journal.RecordFailed, slog.Any("error", err)) })
+	}
+}
+
+// primary reports whether the interface has an IPv4 default route.
+func (e *Env) primary(iface string) bool { return slices.Contains(e.DefaultRoutes(), iface) }
