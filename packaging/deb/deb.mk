@@ -5,14 +5,18 @@ DEB_FILES := $(wildcard packaging/deb/*)
 
 .PHONY: deb lintian
 
-deb: $(DEB)_amd64.deb $(DEB)_arm64.deb
+DEB_DRACUT := dist/nm-azure-dispatch-dracut_$(VERSION)-1_all.deb
+
+deb: $(DEB)_amd64.deb $(DEB)_arm64.deb $(DEB_DRACUT)
 
 $(DEB)_amd64.deb: $(RPM).x86_64.rpm $(DEB_FILES)
 	packaging/deb/build.sh dist $<
 $(DEB)_arm64.deb: $(RPM).aarch64.rpm $(DEB_FILES)
 	packaging/deb/build.sh dist $<
+$(DEB_DRACUT): $(RPM).x86_64.rpm $(DEB_FILES)
+	packaging/deb/build.sh dist dist/nm-azure-dispatch-dracut-$(VERSION)-1.noarch.rpm
 
 lintian: TOOLS := $(RPM_TOOLS) lintian:lintian
 lintian: deb
 	$(install-tools)
-	lintian --no-cfg --allow-root --fail-on error $(DEB)_amd64.deb $(DEB)_arm64.deb
+	lintian --no-cfg --allow-root --fail-on error $(DEB)_amd64.deb $(DEB)_arm64.deb $(DEB_DRACUT)

@@ -2,6 +2,7 @@ package dracut_test
 
 import (
 	"maps"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -162,6 +163,51 @@ func TestRecovery(t *testing.T) {
 			}
 			if !strings.Contains(posts[1], "<State>Ready</State>") {
 				t.Errorf("no Ready: %s", posts[1])
+			}
+		})
+	}
+}
+
+// Ready means that the real root's network is up: not the initrd's address that is still there when the timer's minute is over.
+func TestSlowInitrd(t *testing.T) {
+	for _, s := range stacks {
+		t.Run(s.name, func(t *testing.T) {
+			if *quick {
+				t.Skip("not one of the quickest")
+			}
+			m := s.start(t, lab.Config{
+				Cmdline: azure + "root=/dev/vda rw",
+				Files:   map[string]string{"/etc/systemd/system/NetworkManager.service.d/late.conf": "[Service]\nExecStartPre=/bin/sleep 15\n"},
+			}, map[string]string{
+				"usr/lib/systemd/system/slow.service": `[Unit]
+DefaultDependencies=no
+After=network.target
+Before=initrd.target
+[Service]
+Type=oneshot
+ExecStart=/bin/sh -c 'until [ "$(sed "s/[.].*//" /proc/uptime)" -ge 65 ]; do sleep 1; done'
+`,
+				"usr/lib/systemd/system/initrd.target.requires/slow.service": "->../slow.service",
+			})
+			if err := m.WaitBooted(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			m.posts(1)
+			number := func(script string) int {
+				out, err := m.Run(t.Context(), "sh", "-c", script)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n, err := strconv.Atoi(out)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			ready := number(`sed -n 's/.*"after_boot_ms": *\([0-9]*\).*/\1/p' /run/nm-azure-dispatch/check-in.json`)
+			network := number("systemctl show --value -p ActiveEnterTimestampMonotonic NetworkManager") / 1000
+			if ready < network {
+				t.Errorf("Ready %d ms after boot, but NetworkManager ran only after %d ms", ready, network)
 			}
 		})
 	}
