@@ -45,17 +45,10 @@ func base(arch string) Found {
 	return Found{Architecture: arch, Platform: Platforms()[0], Schema: published}
 }
 
-// rank is the place of an image's kind: a draft is no match for what is
-// published, except for a file.
+// rank is the place of an image's kind. Only a file is worse than a draft.
 func rank(f Found) int {
-	n := slices.Index(Kinds(), f.Kind)
-	if f.Schema == draft {
-		return 10 - n
-	}
-	if f.Kind == KindVHD {
-		return 20
-	}
-	return n
+	order := []string{"marketplace published", "disk published", "disk draft", "marketplace draft", "vhd published"}
+	return slices.Index(order, string(f.Kind)+" "+f.Schema)
 }
 
 func (c *decoder) add(f Found, kind Kind, n cursor) {

@@ -38,10 +38,4 @@ func (a *adder) location(disk []string, img Image, sameRelease bool) {
 	a.setOrDrop(signature, join(disk, "signature")...)
 }
 
-func escapePath(p string) string {
-	parts := strings.Split(p, "/")
-	for i := range parts {
-		parts[i] = url.PathEscape(parts[i])
-	}
-	return strings.Join(parts, "/")
-}
+func escapePath(p string) string { return (&url.URL{Path: p}).EscapedPath() }

@@ -126,11 +126,9 @@ func (q Query) reason(best Found) string {
 	case best.Kind == KindDisk && q.Confidential:
 		why = "openshift-install takes the blob for a confidential VM"
 	case best.Kind == KindDisk:
-		why = fmt.Sprintf("there is no generation 2 marketplace image without a purchase plan for %s", q.Arch)
-	case q.Platform != Platforms()[0]:
-		why = "Azure Stack Hub has no marketplace image and no blob"
+		why = "there is no generation 2 marketplace image without a purchase plan"
 	default:
-		why = fmt.Sprintf("there is no marketplace image without a purchase plan and no blob for %s", q.Arch)
+		why = "there is no marketplace image without a purchase plan, and no blob"
 	}
 	return fmt.Sprintf("chose %s: %s", best, why)
 }

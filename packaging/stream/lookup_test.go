@@ -57,13 +57,13 @@ func TestLookup(t *testing.T) {
 			"no marketplace", noMarketplace,
 			stream.Query{},
 			[]string{ext + `"azure-disk"`},
-			"chose disk for x86_64: there is no generation 2 marketplace image without a purchase plan for x86_64",
+			"chose disk for x86_64: there is no generation 2 marketplace image without a purchase plan",
 		},
 		{
 			"generation 1 alone is not looked at", noFree("hyperVGen2"),
 			stream.Query{Generation: 1},
 			[]string{ext + `"azure-disk"`},
-			"chose disk for x86_64: there is no generation 2 marketplace image without a purchase plan for x86_64",
+			"chose disk for x86_64: there is no generation 2 marketplace image without a purchase plan",
 		},
 		{
 			"generation 1 alone, asked for", noFree("hyperVGen2"),
@@ -75,7 +75,7 @@ func TestLookup(t *testing.T) {
 			"paid plans only", without("rhcos.json", nil, "x86_64", "rhel-coreos-extensions", "marketplace", "azure", "no-purchase-plan"),
 			stream.Query{},
 			[]string{ext + `"azure-disk"`},
-			"chose disk for x86_64: there is no generation 2 marketplace image without a purchase plan for x86_64",
+			"chose disk for x86_64: there is no generation 2 marketplace image without a purchase plan",
 		},
 		{
 			"plan", testdata(t, "rhcos.json"),
@@ -117,13 +117,13 @@ func TestLookup(t *testing.T) {
 			"FCOS", testdata(t, "fcos.json"),
 			stream.Query{},
 			[]string{`architectures.x86_64.artifacts.azure.formats."vhd.xz".disk`},
-			"chose vhd for x86_64: there is no marketplace image without a purchase plan and no blob for x86_64",
+			"chose vhd for x86_64: there is no marketplace image without a purchase plan, and no blob",
 		},
 		{
 			"Azure Stack", testdata(t, "fcos.json"),
 			stream.Query{Platform: "azurestack"},
 			[]string{`architectures.x86_64.artifacts.azurestack.formats."vhd.xz".disk`},
-			"chose Azure Stack vhd for x86_64: Azure Stack Hub has no marketplace image and no blob",
+			"chose Azure Stack vhd for x86_64: there is no marketplace image without a purchase plan, and no blob",
 		},
 		{
 			"marketplace file", testdata(t, "marketplace.json"),

@@ -76,13 +76,21 @@ func ParseMeta(in []byte) (Meta, error) {
 }
 
 func (r *reader) image(n cursor) Image {
-	img := Image{
-		Path:               r.text(n.get("path"), diskPath()),
+	name := r.text(n.get("path"), diskPath())
+	return Image{
+		Path:               name,
+		Format:             formatOf(name),
 		Sha256:             r.text(n.get("sha256"), digest()),
 		UncompressedSha256: r.text(n.get("uncompressed-sha256"), optional(digest())),
 	}
-	if i := slices.IndexFunc(Formats(), func(format string) bool { return strings.HasSuffix(img.Path, "."+format) }); i >= 0 {
-		img.Format = Formats()[i]
+}
+
+// formatOf is what a file's name ends in, of those in Formats.
+func formatOf(name string) string {
+	for _, format := range Formats() {
+		if strings.HasSuffix(name, "."+format) {
+			return format
+		}
 	}
-	return img
+	return ""
 }

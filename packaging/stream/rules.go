@@ -36,12 +36,9 @@ func blobURL() rule {
 
 // diskPath is a path below the build's folder.
 func diskPath() rule {
-	suffix := func(s string) bool {
-		return slices.ContainsFunc(Formats(), func(format string) bool { return strings.HasSuffix(s, "."+format) })
-	}
 	return rule{
 		want: "a path below the build's folder that ends in ." + strings.Join(Formats(), ", ."),
-		ok:   func(s string) bool { return suffix(s) && fs.ValidPath(s) },
+		ok:   func(s string) bool { return formatOf(s) != "" && fs.ValidPath(s) },
 	}
 }
 

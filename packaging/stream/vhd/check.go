@@ -106,44 +106,38 @@ func (c *checker) warn(offset int64, format string, args ...any) {
 func (c *checker) result() []Problem {
 	lost := slices.ContainsFunc(c.problems, func(p Problem) bool { return p.Verdict == Missing })
 	for i := range c.problems {
-		if lost && c.problems[i].Fix != "" {
-			c.problems[i].Fix = rebuild
+		if p := &c.problems[i]; lost && p.Fix != "" {
+			p.Fix = rebuild
 		}
 	}
 	return c.problems
 }
 
-// wrong adds a problem with a field of the footer.
-func (c *checker) wrong(field int64, fix, format string, args ...any) {
-	c.problem(c.size-FooterSize+field, fix, format, args...)
-}
-
 // footer checks the fields in their order. One command makes all of them
 // right, so they share it.
 func (c *checker) footer(f Footer) error {
-	fix := c.fix(f)
-	data := c.size - FooterSize
+	fix, data := c.fix(f), c.size-FooterSize // the footer is behind the data
 	if f.Version != version1 {
-		c.wrong(offVersion, fix, "the version is 0x%08x, want 0x%08x", f.Version, version1)
+		c.problem(data+offVersion, fix, "the version is 0x%08x, want 0x%08x", f.Version, version1)
 	}
 	if f.Type == Fixed && f.DataOffset != noDataOffset {
-		c.wrong(offDataOffset, fix, "the data offset is 0x%016x, want all ones (0x%016x), as there is no header", f.DataOffset, uint64(noDataOffset))
+		c.problem(data+offDataOffset, fix, "the data offset is 0x%016x, want all ones (0x%016x), as there is no header", f.DataOffset, uint64(noDataOffset))
 	}
 	if f.CurrentSize%MiB != 0 || f.CurrentSize == 0 {
-		c.wrong(offCurrentSize, fix, "the current size is %d, which is %d bytes over %d MiB; want a multiple of 1 MiB (%d bytes)",
+		c.problem(data+offCurrentSize, fix, "the current size is %d, which is %d bytes over %d MiB; want a multiple of 1 MiB (%d bytes)",
 			f.CurrentSize, f.CurrentSize%MiB, f.CurrentSize/MiB, MiB)
 	}
 	if f.Type == Fixed && (f.CurrentSize > uint64(data) || data == 0) {
-		c.missing(c.size-FooterSize+offCurrentSize, "the current size is %d, but only %d bytes are before the footer", f.CurrentSize, data)
+		c.missing(data+offCurrentSize, "the current size is %d, but only %d bytes are before the footer", f.CurrentSize, data)
 	}
 	if f.Type == Fixed && f.CurrentSize < uint64(data) {
-		c.wrong(offCurrentSize, fix, "the current size is %d, but %d bytes are before the footer: %d more", f.CurrentSize, data, uint64(data)-f.CurrentSize)
+		c.problem(data+offCurrentSize, fix, "the current size is %d, but %d bytes are before the footer: %d more", f.CurrentSize, data, uint64(data)-f.CurrentSize)
 	}
 	if f.Type != Fixed {
-		c.wrong(offType, fix, "the disk type is %s, want %s", f.Type, Fixed)
+		c.problem(data+offType, fix, "the disk type is %s, want %s", f.Type, Fixed)
 	}
 	if f.Checksum != f.Sum {
-		c.wrong(offChecksum, fix, "the checksum is 0x%08x, want 0x%08x", f.Checksum, f.Sum)
+		c.problem(data+offChecksum, fix, "the checksum is 0x%08x, want 0x%08x", f.Checksum, f.Sum)
 	}
 	switch {
 	case f.Type == Dynamic:

@@ -150,7 +150,7 @@ func TestCheck(t *testing.T) {
 		{"type 9", disk(64*mib, put32(60, 9)), []string{fmt.Sprintf("offset %d: the disk type is 9 (unknown), want 2 (fixed)", end+60)}},
 		{"dynamic without a header", disk(64*mib, dynamic), []string{
 			fmt.Sprintf("offset %d: the disk type is 3 (dynamic), want 2 (fixed)", end+60),
-			missing(`512: there is no header of a dynamic VHD ("cxsparse")`),
+			missing("512: the header of the dynamic VHD should be here, but is missing or damaged: 0 blocks of 4294902016 bytes for 67108864 bytes, with the table at 17957043919938125824"),
 		}},
 		{"checksum", badSum, []string{fmt.Sprintf("offset %d: the checksum is 0x7ffff2dd, want 0xfffff2dd", end+64)}},
 		{"everything", disk(64*mib+1024, func(b []byte) { put32(12, 0)(b); put32(16, 0)(b) }), []string{
@@ -175,7 +175,7 @@ func TestCheck(t *testing.T) {
 			fmt.Sprintf(`offset %d: there is no footer: "\x00\x00\x00\x00\x00\x00\x00\x00" instead of "conectix"; the file is a raw disk, or a VHD that was cut`, end-512),
 			"warning: offset 0: there is no partition table: a VM cannot boot from the disk, which is right for a data disk only",
 		}},
-		{"dynamic, cut", cutDynamic, []string{missing("0: the file begins as a dynamic VHD, but the footer at its end is missing: it was cut")}},
+		{"dynamic, cut", cutDynamic, []string{missing("0: the file begins as a dynamic VHD, but the footer at its end is missing: it was cut, or has bytes behind it")}},
 		{"dynamic in fixed", inside(string(footer(64*mib, dynamic))), []string{"offset 0: the disk begins as a dynamic VHD that was taken for a raw disk"}},
 		{"qcow2 in fixed", inside("QFI\xfb\x00\x00\x00\x03"), []string{"offset 0: the disk begins as a qcow2 image that was taken for a raw disk"}},
 		{"gzip in fixed", inside("\x1f\x8b\x08"), []string{"offset 0: the disk begins as a gzip archive that was taken for a raw disk"}},
@@ -193,6 +193,7 @@ func TestCheck(t *testing.T) {
 			"offset 0: the file has 512 bytes, want at least 20972032 (20 MiB and the footer)",
 		}},
 		{"VHDX", &sparse{size: 8 * mib, head: []byte("vhdxfileq\x00")}, []string{"offset 0: the file is a VHDX"}},
+		{"old Parallels", &sparse{size: 8 * mib, head: []byte("WithoutFreeSpace")}, []string{"offset 0: the file is a Parallels image"}},
 		{"VMDK of an old ESX", &sparse{size: 8 * mib, head: []byte("COWD")}, []string{"offset 0: the file is a VMDK"}},
 		{"ISO", &sparse{size: 8 * mib, head: iso}, []string{"offset 0: the file is an ISO image"}},
 		{"xz", &sparse{size: 100, head: []byte("\xfd7zXZ\x00")}, []string{"offset 0: the file is an xz archive"}},
@@ -241,10 +242,18 @@ func TestPartitions(t *testing.T) {
 	badSum[512+40]++
 	badLength := bytes.Clone(good)
 	badLength[512+12] = 0
-	noEntry := bytes.Clone(good)
-	clear(noEntry[1024 : 1024+128])
-	endless := bytes.Clone(good)
-	copy(endless[1024+40:], "\xff\xff\xff\xff\xff\xff\xff\xff")
+	noEntry := gpt{size: size, change: func(e []byte) { clear(e[:128]) }}.head()
+	endless := gpt{size: size, change: func(e []byte) { copy(e[40:], "\xff\xff\xff\xff\xff\xff\xff\xff") }}.head()
+	badEntry := bytes.Clone(good)
+	badEntry[1024+40]++
+	elsewhere := bytes.Clone(good)
+	copy(elsewhere[512:], backup)
+	noMBR := bytes.Clone(good)
+	clear(noMBR[:512])
+	otherMBR := bytes.Clone(good)
+	copy(otherMBR, mbr(entry{0x83, 2048, 2048}))
+	badTable := gpt{size: size}.header(1, last, 1<<40, good[1024:])
+	badTable = append(bytes.Clone(good[:512]), append(badTable, good[512+92:]...)...)
 	hybrid := bytes.Clone(good)
 	copy(hybrid, mbr(entry{0xee, 1, 2047}, entry{0x83, 2048, 1 << 31}))
 	fat := mbr()
@@ -275,8 +284,17 @@ func TestPartitions(t *testing.T) {
 		{"GPT, damaged", badSum, backup, []string{
 			"warning: offset 528: the checksum of the GPT header is " + sums(badSum[512:]),
 		}},
-		{"GPT, header too short", badLength, backup, []string{"warning: offset 524: the GPT header has 0 bytes, want 92"}},
+		{"GPT, header too short", badLength, backup, []string{
+			"warning: offset 528: the checksum of the GPT header is " + sums(badLength[512:]),
+		}},
 		{"GPT, empty", noEntry, backup, []string{"warning: offset 512: the GPT has no partition: a VM cannot boot from the disk"}},
+		{"GPT, entry damaged", badEntry, backup, []string{fmt.Sprintf(
+			"warning: offset 600: the checksum of the GPT entries is 0x%08x, want 0x%08x: the VM will not boot",
+			crc32.ChecksumIEEE(good[1024:]), crc32.ChecksumIEEE(badEntry[1024:]))}},
+		{"GPT, the backup's header in front", elsewhere, backup, []string{"warning: offset 536: the GPT header says that it is sector 131071, and not 1: the VM will not boot"}},
+		{"GPT, entries elsewhere", badTable, backup, []string{"warning: offset 584: the GPT has 128 entries of 128 bytes at sector 1099511627776: the VM will not boot"}},
+		{"GPT without a protective MBR", noMBR, backup, []string{"warning: offset 446: there is a GPT, but no protective MBR: the VM will not boot"}},
+		{"GPT behind another MBR", otherMBR, backup, []string{"warning: offset 446: there is a GPT, but no protective MBR: the VM will not boot"}},
 		{"hybrid", hybrid, backup, nil},
 		{"sectors of 4096", gpt{size: size, sector: 4096}.head(), "", []string{
 			"warning: offset 4096: the partition table is for a disk with sectors of 4096 bytes, but Azure's have 512: the VM will not boot",

@@ -15,6 +15,8 @@ type gpt struct {
 	end     int64 // of the one partition; 0: as far as it can go
 	backup  int64 // where the header says the backup is, in sectors; 0: the last one
 	entries int64 // sectors before the entries; 0: 2
+
+	change func(entry []byte) // spoils the one entry; may be nil
 }
 
 // head returns the first sectors of the disk: protective MBR, header, entries.
@@ -39,6 +41,9 @@ func (g gpt) head() []byte {
 	copy(e[16:], "a unique name...")
 	binary.LittleEndian.PutUint64(e[32:], 40)
 	binary.LittleEndian.PutUint64(e[40:], uint64(g.end/g.sector-1))
+	if g.change != nil {
+		g.change(e)
+	}
 	copy(b[g.sector:], g.header(1, g.backup, g.entries, e))
 	return b
 }

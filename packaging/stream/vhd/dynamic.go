@@ -18,15 +18,11 @@ func (c *checker) blocks(f Footer) error {
 	if err != nil {
 		return err
 	}
-	if string(header[:len(headerCookie)]) != headerCookie {
-		c.missing(at, "there is no header of a dynamic VHD (%q)", headerCookie)
-		return nil
-	}
 	table := binary.BigEndian.Uint64(header[16:])
 	blocks := int64(binary.BigEndian.Uint32(header[28:]))
 	size := int64(binary.BigEndian.Uint32(header[32:]))
-	if size < FooterSize || size%FooterSize != 0 || blocks > maxBlocks || uint64(blocks)*uint64(size) < f.CurrentSize || table > uint64(c.size) {
-		c.missing(at, "the header of the dynamic VHD is damaged: %d blocks of %d bytes for %d bytes, with the table at %d", blocks, size, f.CurrentSize, table)
+	if string(header[:len(headerCookie)]) != headerCookie || size < FooterSize || size%FooterSize != 0 || blocks > maxBlocks || uint64(blocks)*uint64(size) < f.CurrentSize || f.CurrentSize == 0 || table > uint64(c.size) {
+		c.missing(at, "the header of the dynamic VHD should be here, but is missing or damaged: %d blocks of %d bytes for %d bytes, with the table at %d", blocks, size, f.CurrentSize, table)
 		return nil
 	}
 	bitmap := (size/FooterSize/8 + FooterSize - 1) / FooterSize * FooterSize
@@ -39,8 +35,8 @@ func (c *checker) blocks(f Footer) error {
 		start := int64(sector) * FooterSize
 		switch {
 		case sector == noBlock:
-		case start+bitmap+size > end+FooterSize: // some tools let the footer follow the last block too closely
-			c.missing(start, "block %d of the dynamic VHD should be here, but the file ends at %d", i, c.size)
+		case start+bitmap+size > end:
+			c.missing(start, "block %d of the dynamic VHD should be here, but the footer is at %d", i, end)
 			return nil
 		case uint64(i*size) >= f.CurrentSize:
 			c.missing(start, "block %d of the dynamic VHD is beyond its current size, %d: the size or the table is damaged", i, f.CurrentSize)

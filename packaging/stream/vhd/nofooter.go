@@ -3,6 +3,7 @@ package vhd
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 )
 
 // tailSize is how much of a file's end is searched for a footer that is not
@@ -21,20 +22,19 @@ func (c *checker) noFooter(copied bool) error {
 	case c.size == 0:
 		c.missing(0, "the file is empty")
 	case copied:
-		c.missing(0, "the file begins as a dynamic VHD, but the footer at its end is missing: it was cut")
-	case isFooter && have < FooterSize:
-		c.problem(where, c.raw(where), "the footer is cut: the file ends after %d of its %d bytes", have, FooterSize)
+		c.missing(0, "the file begins as a dynamic VHD, but the footer at its end is missing: it was cut, or has bytes behind it")
 	case isFooter:
-		c.problem(where, c.raw(where), "the footer is here, not in the last %d bytes: %s behind it", FooterSize, count(have-FooterSize, "byte is", "bytes are"))
+		text := fmt.Sprintf("the footer is here, not in the last %d bytes: %s behind it", FooterSize, count(have-FooterSize, "byte is", "bytes are"))
+		if have < FooterSize {
+			text = fmt.Sprintf("the footer is cut: the file ends after %d of its %d bytes", have, FooterSize)
+		}
+		c.problem(where, c.raw(where), "%s", text)
+		_, err := c.partitions(where) // what is behind the disk is no part of it
+		return err
 	case c.size < FooterSize:
 		c.missing(0, "the file has %s, fewer than a footer (%d)", count(c.size, "byte", "bytes"), FooterSize)
 	default:
 		return c.rawDisk()
-	}
-	// What is behind the disk is no partition table's concern.
-	if isFooter && !copied {
-		_, err := c.partitions(where)
-		return err
 	}
 	return nil
 }

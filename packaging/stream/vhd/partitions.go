@@ -24,6 +24,8 @@ const (
 func (c *checker) partitions(size int64) (whole bool, err error) {
 	end, isMBR, isProtective := mbr(c.head)
 	switch {
+	case c.hasGPT(sector) && !isProtective:
+		c.warn(446, "there is a GPT, but no protective MBR: the VM will not boot")
 	case c.hasGPT(sector):
 		return c.gpt(size, sector)
 	case c.hasGPT(sector4K):
@@ -75,40 +77,39 @@ func (c *checker) hasGPT(at int) bool {
 // gpt checks a GPT of a disk with sectors of that size.
 func (c *checker) gpt(size, sectorSize int64) (whole bool, err error) {
 	h := c.head[sectorSize:][:sector]
-	length := binary.LittleEndian.Uint32(h[12:])
-	if length < gptHeaderSize || length > sector {
-		c.warn(sectorSize+12, "the GPT header has %d bytes, want %d", length, gptHeaderSize)
-		return false, nil
-	}
+	length := max(gptHeaderSize, min(binary.LittleEndian.Uint32(h[12:]), sector))
 	plain := append([]byte(nil), h[:length]...)
 	clear(plain[16:20])
 	if sum := crc32.ChecksumIEEE(plain); sum != binary.LittleEndian.Uint32(h[16:]) {
 		c.warn(sectorSize+16, "the checksum of the GPT header is 0x%08x, want 0x%08x", binary.LittleEndian.Uint32(h[16:]), sum)
 		return false, nil
 	}
+	if at := binary.LittleEndian.Uint64(h[24:]); at != 1 {
+		c.warn(sectorSize+24, "the GPT header says that it is sector %d, and not 1: the VM will not boot", at)
+		return false, nil
+	}
 	end, err := c.gptEnd(h, size, sectorSize)
-	switch {
-	case err != nil:
+	if err != nil || end == 0 || !c.ends(sectorSize, "GPT", end, size) {
 		return false, err
-	case end == 0:
-		c.warn(sectorSize, "the GPT has no partition: a VM cannot boot from the disk")
-		return false, nil
-	case !c.ends(sectorSize, "GPT", end, size):
-		return false, nil
 	}
 	return true, c.backup(h, size, sectorSize)
 }
 
-// gptEnd returns where the last partition of a GPT ends; 0 if there is none.
+// gptEnd returns where the last partition of a GPT ends, or 0 with a warning.
 func (c *checker) gptEnd(h []byte, size, sectorSize int64) (int64, error) {
 	table := binary.LittleEndian.Uint64(h[72:])
 	n, each := int64(binary.LittleEndian.Uint32(h[80:])), int64(binary.LittleEndian.Uint32(h[84:]))
 	if each < 128 || each > sector4K || n > maxGPTEntries/each || table > uint64(size/sectorSize) {
+		c.warn(sectorSize+72, "the GPT has %d entries of %d bytes at sector %d: the VM will not boot", n, each, table)
 		return 0, nil
 	}
 	entries, err := c.read(int64(table)*sectorSize, n*each)
 	if err != nil {
 		return 0, err
+	}
+	if sum := crc32.ChecksumIEEE(entries); sum != binary.LittleEndian.Uint32(h[88:]) {
+		c.warn(sectorSize+88, "the checksum of the GPT entries is 0x%08x, want 0x%08x: the VM will not boot", binary.LittleEndian.Uint32(h[88:]), sum)
+		return 0, nil
 	}
 	last := uint64(0)
 	for i := range n {
@@ -116,6 +117,9 @@ func (c *checker) gptEnd(h []byte, size, sectorSize int64) (int64, error) {
 		if [16]byte(entry) != [16]byte{} {
 			last = max(last, min(binary.LittleEndian.Uint64(entry[40:]), 1<<50)+1)
 		}
+	}
+	if last == 0 {
+		c.warn(sectorSize, "the GPT has no partition: a VM cannot boot from the disk")
 	}
 	return int64(last) * sectorSize, nil
 }

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -111,13 +112,10 @@ func parse(fs *flag.FlagSet, out io.Writer, args []string) ([]string, error) {
 
 // version is set by the linker: -X main.release=1.2.3.
 func version() string {
-	if release != "" {
-		return release
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
+	if info, ok := debug.ReadBuildInfo(); ok && release == "" {
 		return info.Main.Version
 	}
-	return "(devel)"
+	return cmp.Or(release, "(devel)")
 }
 
 var release string
