@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -16,17 +15,13 @@ import (
 )
 
 const (
-	// maxBody bounds a goal state, in bytes. Real ones have under 4 KiB.
-	maxBody = 1 << 20
-	// maxReply bounds what is read of the answer to a report, in bytes. The real
-	// ones are empty.
-	maxReply = 64 << 10
+	// maxBody bounds the body of a 2xx answer, in bytes. Real goal states have
+	// under 4 KiB, real replies to a report none. What encoding/xml makes of a
+	// document can be twenty times as large.
+	maxBody = 64 << 10
 	// maxExcerpt bounds what an error quotes of an answer, in bytes.
 	maxExcerpt = 128
 )
-
-// pageElements are what a page without an <html> begins with.
-var pageElements = []string{"html", "head", "title", "meta", "body", "h1", "p", "div", "center", "script"}
 
 // suspicion is set once a server has answered the request for a goal state with
 // a 2xx status and something else: it may be a middlebox that answers everything.
@@ -47,13 +42,13 @@ func (s *suspicion) judge(path string, resp *http.Response) (GoalState, error) {
 		return GoalState{}, newStatusError(resp)
 	}
 	if path == pathGoalState {
-		gs, err := readGoalState(resp)
+		gs, err := readGoalState(resp.Body)
 		if err != nil {
 			s.Store(true)
 		}
 		return gs, err
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	if err != nil {
 		return GoalState{}, fmt.Errorf("wire: POST %s: body: %w", resp.Request.URL, err)
 	}
@@ -76,8 +71,8 @@ func (s *suspicion) judge(path string, resp *http.Response) (GoalState, error) {
 // WireServer's.
 func checkReply(contentType string, body []byte) error {
 	switch {
-	case len(body) > maxReply:
-		return fmt.Errorf("more than %d bytes", maxReply)
+	case len(body) > maxBody:
+		return fmt.Errorf("longer than the limit of %d bytes", maxBody)
 	case strings.Contains(strings.ToLower(contentType), "html"):
 		return errors.New("a page")
 	case body[0] == '{' || body[0] == '[':
@@ -87,43 +82,30 @@ func checkReply(contentType string, body []byte) error {
 		return nil
 	}
 	start, err := root(newDecoder(bytes.NewReader(body)))
-	if err == nil && slices.Contains(pageElements, strings.ToLower(start.Name.Local)) {
-		err = errors.New("a page")
+	switch strings.ToLower(start.Name.Local) {
+	case "html", "head", "title", "meta", "body", "h1", "p", "div", "center", "script":
+		return errors.New("a page")
 	}
 	return err
 }
 
 // readGoalState has a goal state parsed, and reads what is left of the body, so
 // that the connection can be used again. It keeps nothing of it: this is to run
-// beside others on the smallest machines, whatever it is sent. The connection's
-// error, or too long a body, comes before the document's.
-func readGoalState(resp *http.Response) (GoalState, error) {
-	body := &bodyReader{LimitedReader: io.LimitedReader{R: resp.Body, N: maxBody + 1}}
+// beside others on the smallest machines, whatever it is sent.
+func readGoalState(r io.Reader) (GoalState, error) {
+	body := &io.LimitedReader{R: r, N: maxBody + 1}
 	gs, err := ParseGoalState(body)
-	if err == nil {
-		_, _ = io.Copy(io.Discard, body) // body remembers the error
+	if err != nil && body.N > 0 {
+		return gs, err
 	}
-	if body.err == nil && body.N <= 0 {
-		body.err = fmt.Errorf("more than the limit of %d bytes", maxBody)
+	_, err = io.Copy(io.Discard, body)
+	if body.N <= 0 {
+		err = fmt.Errorf("longer than the limit of %d bytes", maxBody)
 	}
-	if body.err != nil {
-		return GoalState{}, fmt.Errorf("wire: GET %s: body: %w", resp.Request.URL, body.err)
+	if err != nil {
+		return GoalState{}, fmt.Errorf("wire: goal state: %w", err)
 	}
-	return gs, err
-}
-
-// bodyReader remembers why a body could not be read to its end.
-type bodyReader struct {
-	io.LimitedReader
-	err error
-}
-
-func (b *bodyReader) Read(p []byte) (int, error) {
-	n, err := b.LimitedReader.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		b.err = err
-	}
-	return n, err
+	return gs, nil
 }
 
 // StatusError is an answer with another status than 2xx; 3xx is one too, as

@@ -32,11 +32,10 @@ type Outcome struct {
 }
 
 // variations are what attempts 1 to 8, 9 to 16 and so on do differently from the
-// first one. Each of the three changes in every second attempt, and not in step:
-// any four attempts in a row use each endpoint at each address, any eight all
-// combinations. There are exceptions: the JSON endpoint is not used before the
-// fourth attempt, Reporter.Fallback and Reporter.Device only if they are set, and
-// a device only once no server has answered for quiet.
+// first one: any four in a row use each endpoint at each address, any eight all
+// combinations. But the JSON endpoint is not used before attempt jsonFrom, a
+// fallback or a device only if there is one, and a device only once no server has
+// answered for quiet.
 var variations = [8]struct {
 	via             Via
 	fallback, bound bool
@@ -52,11 +51,8 @@ var variations = [8]struct {
 }
 
 const (
-	// jsonFrom is the first attempt that can use the JSON endpoint.
 	jsonFrom = 4
-	// quiet is how long no server must have answered before attempts are bound to
-	// the device with the default route.
-	quiet = 10 * time.Second
+	quiet    = 10 * time.Second
 )
 
 // next returns the next attempt. beside is the slow one that it starts beside,

@@ -239,17 +239,17 @@ func TestAttemptErrors(t *testing.T) {
 		{
 			"body cut short",
 			wiretest.Script{GoalState: each(wiretest.Step{Withhold: 1})},
-			goalState + "body: unexpected EOF",
+			"wire: goal state: unexpected EOF",
 		},
 		{
 			"100 MB",
 			wiretest.Script{GoalState: each(wiretest.Step{BodyBytes: 100_000_000})},
-			goalState + "body: more than the limit of 1048576 bytes",
+			"wire: goal state: longer than the limit of 65536 bytes",
 		},
 		{
 			"100 MB, chunked",
 			wiretest.Script{GoalState: each(wiretest.Step{BodyBytes: 100_000_000, Chunked: true})},
-			goalState + "body: more than the limit of 1048576 bytes",
+			"wire: goal state: longer than the limit of 65536 bytes",
 		},
 		{
 			"long header",

@@ -1,7 +1,7 @@
 package wire
 
 import (
-	"bufio"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -19,14 +19,9 @@ const maxID = 256
 // GoalState holds the three identifiers of a goal state that a health report
 // must echo: it is answered with 410 Gone otherwise.
 type GoalState struct {
-	// Incarnation counts the goal states: decimal digits. It stays text, as it is
-	// only ever sent back.
-	Incarnation string
-	// ContainerID is the machine's place on its host, usually a GUID. It can
-	// change while the incarnation stays (a machine that was hibernated).
-	ContainerID string
-	// InstanceID is the machine's name in its deployment.
-	InstanceID string
+	Incarnation string // counts the goal states: decimal digits, only ever sent back
+	ContainerID string // the machine's place on its host, usually a GUID; can change while Incarnation stays
+	InstanceID  string // the machine's name in its deployment
 }
 
 // ParseGoalState reads the document that GET /machine/?comp=goalstate answers
@@ -37,12 +32,9 @@ type GoalState struct {
 // Of several containers or role instances the first counts, as it does for
 // every other agent.
 //
-// What follows the root element is not read. Whatever it is (padding, a second
-// document), it cannot change what the complete element said, and no machine
-// need stay in Creating for it.
-//
-// Every error is worth another request: a role instance, for one, can be
-// missing for a moment (Azure/WALinuxAgent#2016). The caller bounds r.
+// What follows the root element is not read: it cannot change what the complete
+// element said. Every error is worth another request: a role instance, for one,
+// can be missing for a moment (Azure/WALinuxAgent#2016). The caller bounds r.
 func ParseGoalState(r io.Reader) (GoalState, error) {
 	gs, err := parseGoalState(r)
 	if err != nil {
@@ -51,50 +43,41 @@ func ParseGoalState(r io.Reader) (GoalState, error) {
 	return gs, nil
 }
 
-// The elements that a check-in needs, by their path. Elements of the same name
-// elsewhere do not match. All fields are slices, because encoding/xml keeps the
-// last of several elements in a plain field, and the first one is wanted.
-type (
-	goalStateElement struct {
-		Incarnations []string           `xml:"Incarnation"`
-		Containers   []containerElement `xml:"Container"`
-	}
-	containerElement struct {
-		IDs   []string      `xml:"ContainerId"`
-		Roles []roleElement `xml:"RoleInstanceList>RoleInstance"`
-	}
-	roleElement struct {
-		IDs []string `xml:"InstanceId"`
-	}
-)
+// goalStateElement has the elements that a check-in needs, by their path. Elements
+// of the same name elsewhere do not match. All fields are slices, because
+// encoding/xml keeps the last of several elements in a plain field, and the first
+// one is wanted.
+type goalStateElement struct {
+	Incarnations []string `xml:"Incarnation"`
+	Containers   []struct {
+		IDs   []string `xml:"ContainerId"`
+		Roles []struct {
+			IDs []string `xml:"InstanceId"`
+		} `xml:"RoleInstanceList>RoleInstance"`
+	} `xml:"Container"`
+}
 
-func parseGoalState(r io.Reader) (gs GoalState, err error) {
+func parseGoalState(r io.Reader) (GoalState, error) {
 	dec := newDecoder(r)
 	start, err := root(dec)
 	if err != nil {
-		return gs, err
+		return GoalState{}, err
 	}
 	if start.Name.Local != "GoalState" { // in any namespace; those that were seen have none
-		return gs, fmt.Errorf("root element is %q, want %q", start.Name.Local, "GoalState")
+		return GoalState{}, fmt.Errorf("root element is %q, want %q", start.Name.Local, "GoalState")
 	}
 	var doc goalStateElement
 	if err := dec.DecodeElement(&doc, &start); err != nil {
-		return gs, err
+		return GoalState{}, err
 	}
 	container := first(doc.Containers)
-	if gs.Incarnation, err = id("Incarnation", doc.Incarnations); err != nil {
-		return gs, err
+	incarnation, err1 := id("Incarnation", doc.Incarnations)
+	containerID, err2 := id("ContainerId", container.IDs)
+	instanceID, err3 := id("InstanceId", first(container.Roles).IDs)
+	if err1 == nil && strings.Trim(incarnation, "0123456789") != "" {
+		err1 = fmt.Errorf("Incarnation: %q is not a decimal number", incarnation)
 	}
-	if gs.ContainerID, err = id("ContainerId", container.IDs); err != nil {
-		return gs, err
-	}
-	if gs.InstanceID, err = id("InstanceId", first(container.Roles).IDs); err != nil {
-		return gs, err
-	}
-	if strings.Trim(gs.Incarnation, "0123456789") != "" {
-		return gs, fmt.Errorf("Incarnation: %q is not a decimal number", gs.Incarnation)
-	}
-	return gs, nil
+	return GoalState{incarnation, containerID, instanceID}, cmp.Or(err1, err2, err3)
 }
 
 func first[T any](all []T) (t T) {
@@ -120,25 +103,39 @@ func id(name string, found []string) (string, error) {
 	return id, nil
 }
 
-// What encoding/xml makes of a document can be twenty times as large as the
-// document: it keeps the attributes of a tag and all open elements, slices of
-// structs, and texts up to three times. So all are bounded. Real goal states have
-// six levels, some forty elements, tags of a hundred bytes, and 4 KiB in all.
-const (
-	maxToken    = 8 << 10  // bytes of a tag, a comment, or a text between two
-	maxText     = 64 << 10 // bytes of all texts together
-	maxElements = 2_000
-	maxDepth    = 32
-)
+// maxDepth bounds how deep elements are nested: real goal states have six levels,
+// and encoding/xml keeps all that are open.
+const maxDepth = 32
 
-// newDecoder returns a decoder of UTF-8 with these bounds.
+// decoder decodes UTF-8. It refuses deep nesting, and <!DOCTYPE ...> wherever it
+// is: a goal state has none, an error page of a proxy does.
+type decoder struct {
+	*xml.Decoder
+	depth int
+}
+
 func newDecoder(r io.Reader) *xml.Decoder {
-	in := &tokenReader{Reader: bufio.NewReader(r)}
-	raw := xml.NewDecoder(in)
+	raw := xml.NewDecoder(r)
 	raw.CharsetReader = func(charset string, _ io.Reader) (io.Reader, error) {
 		return nil, fmt.Errorf("encoding is %q, want utf-8", charset)
 	}
-	return xml.NewTokenDecoder(&plainTokens{Decoder: raw, in: in})
+	return xml.NewTokenDecoder(&decoder{Decoder: raw})
+}
+
+// Token is what the decoder around this one reads.
+func (d *decoder) Token() (xml.Token, error) {
+	token, err := d.RawToken()
+	switch t := token.(type) {
+	case xml.Directive:
+		return nil, fmt.Errorf("document type declaration %.*q refused", maxExcerpt, "<!"+string(t)+">")
+	case xml.StartElement:
+		if d.depth++; d.depth > maxDepth {
+			return nil, fmt.Errorf("elements nested more than %d deep", maxDepth)
+		}
+	case xml.EndElement:
+		d.depth--
+	}
+	return token, err
 }
 
 // root returns the document's root element, before which there is no text.
@@ -160,54 +157,4 @@ func root(dec *xml.Decoder) (xml.StartElement, error) {
 			return t, nil
 		}
 	}
-}
-
-// tokenReader is what the decoder reads from, byte by byte.
-type tokenReader struct {
-	*bufio.Reader
-	left int // bytes that the token may still have
-}
-
-func (r *tokenReader) ReadByte() (byte, error) {
-	if r.left == 0 {
-		return 0, fmt.Errorf("a tag or a text of more than %d bytes", maxToken)
-	}
-	r.left--
-	return r.Reader.ReadByte()
-}
-
-// plainTokens refuses <!DOCTYPE ...> wherever it stands. A goal state has
-// none; a proxy's error page does, and so does a document with entities of its
-// own (encoding/xml would not expand them, but there is no reason to read on).
-// And it refuses elements that are nested too deep, or too many, and more text
-// than there can be.
-type plainTokens struct {
-	*xml.Decoder
-	in                    *tokenReader
-	depth, elements, text int
-}
-
-func (d *plainTokens) Token() (xml.Token, error) {
-	d.in.left = maxToken
-	token, err := d.RawToken()
-	switch t := token.(type) {
-	case xml.Directive:
-		return nil, fmt.Errorf("document type declaration %.*q refused", maxExcerpt, "<!"+string(t)+">")
-	case xml.CharData:
-		d.text += len(t)
-	case xml.StartElement:
-		d.depth++
-		d.elements++
-	case xml.EndElement:
-		d.depth--
-	}
-	switch {
-	case d.depth > maxDepth:
-		return nil, fmt.Errorf("elements nested more than %d deep", maxDepth)
-	case d.elements > maxElements:
-		return nil, fmt.Errorf("more than %d elements", maxElements)
-	case d.text > maxText:
-		return nil, fmt.Errorf("more than %d bytes of text", maxText)
-	}
-	return token, err
 }

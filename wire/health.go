@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
@@ -53,10 +52,11 @@ func ProvisioningFailed(description string) Health {
 	return Health{State: StateNotReady, SubStatus: SubStatusProvisioningFailed, Description: description}
 }
 
-// The parts of the XML report. The element around InstanceId is called Role
-// here, not RoleInstance as in the goal state.
+// The XML report, and what is in it behind State if that has a SubStatus. The
+// element around InstanceId is called Role here, not RoleInstance as in the goal
+// state.
 const (
-	healthHead = `<?xml version="1.0" encoding="utf-8"?>
+	healthXML = `<?xml version="1.0" encoding="utf-8"?>
 <Health xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xmlns:xsd="http://www.w3.org/2001/XMLSchema">
   <GoalStateIncarnation>%s</GoalStateIncarnation>
   <Container>
@@ -64,32 +64,23 @@ const (
     <RoleInstanceList>
       <Role>
         <InstanceId>%s</InstanceId>
-        <Health>
-          <State>%s</State>
-`
-	healthDetails = `          <Details>
-            <SubStatus>%s</SubStatus>
-            <Description>%s</Description>
-          </Details>
-`
-	healthTail = `        </Health>
+        <Health><State>%s</State>%s</Health>
       </Role>
     </RoleInstanceList>
   </Container>
 </Health>
 `
+	detailsXML = `<Details><SubStatus>%s</SubStatus><Description>%s</Description></Details>`
 )
 
 // XML returns the body of POST /machine/?comp=health: the report for exactly
 // this goal state.
 func (h Health) XML(gs GoalState) []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, healthHead, escape(gs.Incarnation), escape(gs.ContainerID), escape(gs.InstanceID), h.State)
+	details := ""
 	if h.SubStatus != "" {
-		fmt.Fprintf(&b, healthDetails, h.SubStatus, escape(h.Description))
+		details = fmt.Sprintf(detailsXML, h.SubStatus, escape(h.Description))
 	}
-	b.WriteString(healthTail)
-	return b.Bytes()
+	return fmt.Appendf(nil, healthXML, escape(gs.Incarnation), escape(gs.ContainerID), escape(gs.InstanceID), h.State, details)
 }
 
 // JSON returns the body of POST /provisioning/health, which names no goal state:

@@ -10,15 +10,13 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bounded"
 )
 
-// loop is one Report: which attempts are under way, and when the next is due.
+// loop is one Report. Up to two attempts are under way, as a request that hangs
+// must not cost its whole 60 s when the server would answer the next one in
+// milliseconds, and a server that takes 15 s for each answer must be waited for:
 //
-// A request that hangs must not cost its whole 60 s when the server would answer
-// the next one in milliseconds; and a server that takes 15 s for each answer must
-// be left to answer. So up to two attempts are under way:
-//
-//   - If the newest is alone and one of its requests has had no answer for 3 s, a
-//     fresh attempt starts beside it. It is now the older one, and has until its
-//     requests' own limit.
+//   - If the newest attempt is alone and one of its requests has had no answer for
+//     3 s, a fresh attempt starts beside it, which then is the newest. The older
+//     one has until its requests' own limit.
 //   - If the newest is beside an older one and has had no answer for 3 s, it is
 //     cancelled, which is a failure like any other. Those after it are given
 //     twice as long each time, up to 60 s, until one fails in another way.
@@ -37,36 +35,33 @@ type loop struct {
 	failures int
 	last     error // the last failure
 
-	newest   *flight   // nil while a retry is due
-	older    *flight   // nil if the newest is alone
-	retryAt  time.Time // when the retry is due
-	patience time.Duration
-
+	newest     *flight   // nil while a retry is due
+	older      *flight   // nil if the newest is alone
+	retryAt    time.Time // when the retry is due
+	patience   time.Duration
 	suspicions map[netip.Addr]*suspicion // by server
-}
-
-func newLoop(r *Reporter, h Health) *loop {
-	now := time.Now()
-	return &loop{r: r, h: h, started: now, heard: now, retryAt: now, patience: firstPatience, suspicions: map[netip.Addr]*suspicion{}}
 }
 
 // run is the only one to touch the loop's fields.
 func (l *loop) run(ctx context.Context) (Outcome, error) {
+	l.started = time.Now()
+	l.heard, l.retryAt, l.patience = l.started, l.started, firstPatience
+	l.suspicions = map[netip.Addr]*suspicion{}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		timer.Reset(time.Until(l.due()))
-		var landed *flight
+		var ended *flight
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
-			landed = l.act(ctx)
+			ended = l.act(ctx)
 		case _, more := <-l.newest.pending():
-			landed = l.hear(l.newest, more)
+			ended = l.hear(l.newest, more)
 		case _, more := <-l.older.pending():
-			landed = l.hear(l.older, more)
+			ended = l.hear(l.older, more)
 		}
-		if landed != nil && l.settle(landed) {
+		if ended != nil && l.settle(ended) {
 			break
 		}
 	}
@@ -75,10 +70,10 @@ func (l *loop) run(ctx context.Context) (Outcome, error) {
 
 // due returns when the loop must act if it hears nothing.
 func (l *loop) due() time.Time {
-	if l.newest == nil {
+	switch {
+	case l.newest == nil:
 		return l.retryAt
-	}
-	if l.older == nil {
+	case l.older == nil:
 		return l.newest.asked.Add(firstPatience)
 	}
 	return l.newest.asked.Add(l.newest.patience)
@@ -90,8 +85,7 @@ func (l *loop) act(ctx context.Context) *flight {
 	case l.newest == nil:
 		l.newest = l.launch(ctx, nil)
 	case l.older == nil:
-		l.older = l.newest
-		l.newest = l.launch(ctx, l.older)
+		l.older, l.newest = l.newest, l.launch(ctx, l.newest)
 	default:
 		l.newest.stop(noAnswerError(l.newest.patience))
 		return l.newest
@@ -156,10 +150,10 @@ func (l *loop) end(ctx context.Context) (Outcome, error) {
 	if won != nil {
 		return Outcome{Attempt: won.Attempt, Attempts: l.attempts}, nil
 	}
-	out := Outcome{Attempts: l.attempts}
-	if l.last == nil {
-		return out, bounded.Error(fmt.Errorf("wire: %s not reported: %w", l.h.State, context.Cause(ctx)))
+	err := fmt.Errorf("wire: %s not reported: %w", l.h.State, context.Cause(ctx))
+	if l.last != nil {
+		err = fmt.Errorf("wire: %s not reported in %s: %w; last failure: %w",
+			l.h.State, time.Since(l.started).Round(time.Millisecond), context.Cause(ctx), l.last)
 	}
-	return out, bounded.Error(fmt.Errorf("wire: %s not reported in %s: %w; last failure: %w",
-		l.h.State, time.Since(l.started).Round(time.Millisecond), context.Cause(ctx), l.last))
+	return Outcome{Attempts: l.attempts}, bounded.Error(err)
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"net"
 	"net/netip"
 )
 
@@ -28,8 +29,9 @@ type Reporter struct {
 	// before OnAttempt is called for the same attempt, and before Report returns.
 	BeforePost func()
 
-	port uint16   // zero: serverPort. Tests on loopback cannot have that one
-	dial dialFunc // nil: dialTCP. Tests of time have no real network
+	// For tests: another port than 80, and a network in memory in place of dialTCP.
+	port uint16
+	dial func(ctx context.Context, device, address string) (net.Conn, error)
 }
 
 // Report reports h and returns once a server has accepted it: with a 2xx status
@@ -51,7 +53,8 @@ func (r *Reporter) Report(ctx context.Context, h Health) (Outcome, error) {
 	if err := CheckTarget(r.Server); err != nil {
 		return Outcome{}, err
 	}
-	return newLoop(r, h).run(ctx)
+	l := &loop{r: r, h: h}
+	return l.run(ctx)
 }
 
 // FetchGoalState asks Server for the goal state, once. It reports nothing, and

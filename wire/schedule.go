@@ -7,34 +7,23 @@ import (
 	"time"
 )
 
-// The pauses between a failure and the next attempt. Most failures of a healthy
-// host pass within a second, so the first retries come fast; an update of the
-// host takes minutes; and whoever waits for the deployment gives up after 20 to
-// 40 minutes, but the machine itself goes on running.
-const (
-	firstPause  = 250 * time.Millisecond
-	secondPause = 500 * time.Millisecond
-	earlyPause  = time.Second // until lateAfter
-	latePause   = 5 * time.Second
-	lateAfter   = 5 * time.Minute
-	idlePause   = 30 * time.Second // after idleAfter
-	idleAfter   = 20 * time.Minute
-)
-
 // pause returns how long to wait after so many failures, so long after the
-// start, before jitter.
+// start, before jitter. Most failures of a healthy host pass within a second, so
+// the first retries come fast; an update of the host takes minutes; and whoever
+// waits for the deployment gives up after 20 to 40 minutes, but the machine itself
+// goes on running.
 func pause(failures int, elapsed time.Duration) time.Duration {
 	switch {
-	case elapsed >= idleAfter:
-		return idlePause
-	case elapsed >= lateAfter:
-		return latePause
+	case elapsed >= 20*time.Minute:
+		return 30 * time.Second
+	case elapsed >= 5*time.Minute:
+		return 5 * time.Second
 	case failures <= 1:
-		return firstPause
+		return 250 * time.Millisecond
 	case failures == 2:
-		return secondPause
+		return 500 * time.Millisecond
 	}
-	return earlyPause
+	return time.Second
 }
 
 // jitter changes d by up to a tenth, so that machines that were started

@@ -32,8 +32,6 @@ const (
 )
 
 const (
-	// serverPort is the WireServer's. 32526 is another service.
-	serverPort = 80
 	// requestTimeout bounds one request, from the dialling to the answer's last
 	// byte. 5 s proved too short for a busy host (canonical/cloud-init#1571).
 	requestTimeout = 60 * time.Second
@@ -47,12 +45,11 @@ const (
 // session makes the requests of one attempt, over one connection: a second one
 // is made only if the server closes the first (HTTP/1.0).
 type session struct {
-	base       string // "http://168.63.129.16"
-	userAgent  string
-	transport  *http.Transport
-	beforePost func()     // nil: not called
-	suspicion  *suspicion // of this server, from earlier attempts
-	answered   func()     // called after each answer, whatever its status
+	*Reporter
+	base      string // "http://168.63.129.16"
+	transport *http.Transport
+	suspicion *suspicion // of this server, from earlier attempts
+	answered  func()     // called after each answer, whatever its status
 }
 
 // open makes no connection yet. Close ends the session.
@@ -61,32 +58,25 @@ type session struct {
 // RoundTrip is used, no redirects. A proxy would answer with a page of its own,
 // and a redirect would turn a POST into a GET and its 200 into a false success.
 func (r *Reporter) open(server netip.Addr, device string, suspect *suspicion, answered func()) *session {
-	dial := r.dial
-	if dial == nil {
-		dial = dialTCP
-	}
 	host := server.String()
-	if r.port != serverPort && r.port != 0 {
+	if r.port != 0 {
 		host = netip.AddrPortFrom(server, r.port).String()
 	}
-	return &session{
-		base:       "http://" + host,
-		userAgent:  cmp.Or(r.UserAgent, agent),
-		beforePost: r.BeforePost,
-		suspicion:  suspect,
-		answered:   answered,
-		transport: &http.Transport{
-			DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
-				ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-				defer cancel()
-				return dial(ctx, device, address)
-			},
-			DisableCompression:     true,
-			MaxConnsPerHost:        1,
-			MaxIdleConnsPerHost:    1,
-			MaxResponseHeaderBytes: maxHeader,
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+			defer cancel()
+			if r.dial != nil {
+				return r.dial(ctx, device, address)
+			}
+			return dialTCP(ctx, device, address)
 		},
+		DisableCompression:     true,
+		MaxConnsPerHost:        1,
+		MaxIdleConnsPerHost:    1,
+		MaxResponseHeaderBytes: maxHeader,
 	}
+	return &session{r, "http://" + host, transport, suspect, answered}
 }
 
 func (s *session) close() {
@@ -130,9 +120,9 @@ func (s *session) do(ctx context.Context, method, path string, body []byte, head
 		return GoalState{}, bounded.Error(fmt.Errorf("wire: %w", err))
 	}
 	req.Header = header
-	req.Header.Set("User-Agent", s.userAgent)
-	if method == http.MethodPost && s.beforePost != nil {
-		s.beforePost()
+	req.Header.Set("User-Agent", cmp.Or(s.UserAgent, agent))
+	if method == http.MethodPost && s.BeforePost != nil {
+		s.BeforePost()
 	}
 	resp, err := s.transport.RoundTrip(req)
 	if err != nil {
@@ -152,25 +142,20 @@ func (e noAnswerError) Error() string {
 	return fmt.Sprintf("no answer in %s", time.Duration(e).Round(time.Millisecond))
 }
 
-// dialFunc makes a TCP connection over IPv4, through the device if one is named.
-type dialFunc func(ctx context.Context, device, address string) (net.Conn, error)
-
-// dialTCP is the dialFunc of every Reporter outside of tests. Binding makes the
-// socket use the device whatever the routing table says: with two network
-// interfaces the default route can be on the one that gets no answer from the
-// WireServer. See SO_BINDTODEVICE in socket(7).
+// dialTCP makes a TCP connection over IPv4, bound to the device if one is named,
+// whatever the routing table says: with two network interfaces the default route
+// can be on the one that gets no answer from the WireServer. See SO_BINDTODEVICE
+// in socket(7).
 func dialTCP(ctx context.Context, device, address string) (net.Conn, error) {
 	var d net.Dialer
 	if device != "" {
 		d.Control = func(_, _ string, c syscall.RawConn) error {
 			var err error
-			if cerr := c.Control(func(fd uintptr) { err = syscall.BindToDevice(int(fd), device) }); cerr != nil {
-				return cerr
-			}
+			cerr := c.Control(func(fd uintptr) { err = syscall.BindToDevice(int(fd), device) })
 			if err != nil {
 				return &net.OpError{Op: "bind to " + device, Net: "tcp4", Err: err}
 			}
-			return nil
+			return cerr
 		}
 	}
 	return d.DialContext(ctx, "tcp4", address)
