@@ -37,6 +37,8 @@ var operations = map[string]struct {
 	},
 	"Two network interfaces": {
 		config: wrongNIC,
+		early: sh("nft add table ip f", "nft add chain ip f out '{ type filter hook output priority 0; }'",
+			"nft add rule ip f out oifname eth1 ip daddr 168.63.129.16 drop"),
 		late: func(t *testing.T, l *lab.Lab) {
 			up(t, l, "eth0")
 			up(t, l, "eth1")
