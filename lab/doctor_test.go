@@ -259,7 +259,7 @@ func runDoctorCases(t *testing.T, cases []doctorCase) {
 				return
 			}
 			if c.mend == nil {
-				command := first.Remedy[strings.LastIndex(first.Remedy, ": ")+2:]
+				_, command, _ := strings.Cut(first.Remedy, ": sudo ")
 				c.mend = sh(strings.ReplaceAll(command, "sudo ", ""))
 			}
 			c.mend(t, l)

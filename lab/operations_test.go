@@ -45,8 +45,8 @@ var operations = map[string]struct {
 		},
 	},
 	"A proxy answers": {
-		early: playGoalState(lab.WireStep{Times: -1, Body: new("<html><body>Access denied</body></html>")}),
-		late:  settled(),
+		early: playWire(lab.WireScript{GoalState: []lab.WireStep{page}, Health: []lab.WireStep{page}, Provisioning: []lab.WireStep{page}}),
+		late:  tried,
 	},
 	"DNS servers of your own in the virtual network": {
 		config: withLease(lab.AzureLease().WithAddrs(lab.OptNameservers, lab.Gateway, "10.77.0.9")),
@@ -69,6 +69,9 @@ var operations = map[string]struct {
 	},
 	"Journal entries": {late: settled()},
 }
+
+// page is a proxy's answer to everything.
+var page = lab.WireStep{Times: -1, Body: new("<html><body>Access denied</body></html>")}
 
 func firewall(t *testing.T, l *lab.Lab) {
 	t.Helper()
