@@ -418,7 +418,7 @@ var cases = []struct {
 	{"resolved lost networkd's nameservers", func(s *machine.Snapshot) {
 		byNetworkd(s)
 		lost(s)
-	}, "link-dns fail resolved-no-nameservers; lookup fail lookup-failed"},
+	}, "link-dns fail nameservers-not-networkds; lookup fail lookup-failed"},
 	{"networkd has no route", func(s *machine.Snapshot) {
 		byNetworkd(s)
 		noRoute(syscall.ENETUNREACH)(s)
