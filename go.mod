@@ -37,4 +37,5 @@ require (
 	go.yaml.in/yaml/v3 v3.0.6
 	golang.org/x/net v0.57.0
 	golang.org/x/sys v0.50.0
+	pgregory.net/rapid v1.3.0
 )

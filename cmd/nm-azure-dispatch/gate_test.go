@@ -31,6 +31,8 @@ func TestGate(t *testing.T) {
 		{"pre-up", "eth0", "pre-up", "ignition.platform.id=azure", tag, false},
 		{"a slave now, and it went down before", "eth1", "down", "ignition.platform.id=azure", tag, true},
 		{"slave", "eth1", "up", "ignition.platform.id=azure", tag, false},
+		{"bond", "eth2", "up", "ignition.platform.id=azure", tag, false},
+		{"VRF", "eth3", "up", "ignition.platform.id=azure", tag, true},
 		{"another platform", "eth0", "up", "ignition.platform.id=qemu", "", false},
 		{"another tag", "eth0", "up", "ro", "To Be Filled By O.E.M.", false},
 		{"nothing to go by", "eth0", "up", "", "", false},
@@ -41,6 +43,10 @@ func TestGate(t *testing.T) {
 		}
 		m.must(os.WriteFile("/usr/libexec/nm-azure-dispatch", []byte("#!/bin/sh\necho \"$@\"\n"), 0o755))
 		m.must(os.MkdirAll("/sys/class/net/eth1/master", 0o755))
+		for iface, flags := range map[string]string{"eth2": "0x1403", "eth3": "0x4c1"} {
+			m.must(os.MkdirAll("/sys/class/net/"+iface+"/master", 0o755))
+			m.must(os.WriteFile("/sys/class/net/"+iface+"/master/flags", []byte(flags+"\n"), 0o444))
+		}
 		m.must(os.MkdirAll("/sys/class/dmi/id", 0o755))
 		file := filepath.Join(t.TempDir(), "gate")
 		m.must(os.WriteFile(file, gate, 0o755))

@@ -16,6 +16,9 @@ const (
 	routeFile = "proc/net/route"
 )
 
+// flagsVRF are IFF_MASTER and IFF_NOARP of linux/if.h.
+const flagsVRF = 0x400 | 0x80
+
 // Flags of a route, linux/route.h.
 const (
 	routeUp     = 0x0001
@@ -35,11 +38,16 @@ func Index(root fs.FS, iface string) (int, error) {
 	return n, nil
 }
 
-// Slave reports whether the interface is part of a bond, a bridge or a VRF: the
-// lease is then its master's. Azure's accelerated networking makes such pairs.
+// Slave reports whether the interface is part of a bond, a bridge or the like:
+// the lease is then its master's. Azure's accelerated networking makes such
+// pairs. A VRF, the master with the flags MASTER and NOARP, has no lease.
 func Slave(root fs.FS, iface string) bool {
-	_, err := fs.Lstat(root, classNet+iface+"/master")
-	return err == nil
+	if _, err := fs.Lstat(root, classNet+iface+"/master"); err != nil {
+		return false
+	}
+	b, _ := fs.ReadFile(root, classNet+iface+"/master/flags")
+	flags, _ := strconv.ParseUint(strings.TrimSpace(string(b)), 0, 32)
+	return flags&flagsVRF != flagsVRF
 }
 
 // DefaultRoutes returns the interfaces that have an IPv4 default route in the

@@ -1,6 +1,7 @@
 package link_test
 
 import (
+	"io/fs"
 	"testing"
 	"testing/fstest"
 
@@ -25,12 +26,18 @@ func TestIndex(t *testing.T) {
 }
 
 func TestSlave(t *testing.T) {
+	flags := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
 	root := fstest.MapFS{
-		"sys/class/net/eth0/ifindex": {Data: []byte("2\n")},
-		"sys/class/net/eth1/master":  {Data: []byte("a link to the master")},
+		"sys/class/net/eth0/ifindex":      {Data: []byte("2\n")},
+		"sys/class/net/eth1/master":       {Mode: fs.ModeDir},
+		"sys/class/net/eth2/master/flags": flags("0x1403\n"), // a bond
+		"sys/class/net/eth3/master/flags": flags("0x1003\n"), // a bridge, or netvsc
+		"sys/class/net/eth4/master/flags": flags("0x4c1\n"),  // a VRF
 	}
-	if link.Slave(root, "eth0") || !link.Slave(root, "eth1") || link.Slave(root, "gone") {
-		t.Error("only eth1 has a master")
+	for iface, want := range map[string]bool{"eth0": false, "gone": false, "eth1": true, "eth2": true, "eth3": true, "eth4": false} {
+		if got := link.Slave(root, iface); got != want {
+			t.Errorf("%s: slave %v, want %v", iface, got, want)
+		}
 	}
 }
 
