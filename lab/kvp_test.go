@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
 )
@@ -54,4 +55,22 @@ func hostSees(l *lab.Lab, words ...string) func(context.Context) error {
 		}
 		return nil
 	}
+}
+
+// While the WireServer refuses connections the host never finds success: it is in the pool only from a POST on.
+func TestKVPIsTrue(t *testing.T) {
+	c := networkdGuest(dhcpNetwork)
+	c.Files[pool] = ""
+	l := startProduct(t, lab.Suites[0], c)
+	ok(t, l.Cloud.CloseWire(t.Context()))
+	startNetworkd(t, l)
+	eventually(t, l, "the host sees why", hostSees(l, "result=error|", "connection refused"))
+	for range 50 {
+		if err := hostSees(l, "result=error|", "connection refused")(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	ok(t, l.Cloud.PlayWire(t.Context(), lab.WireScript{}))
+	eventually(t, l, "the host sees success", hostSees(l, kvpSuccess))
 }

@@ -55,7 +55,7 @@ func spread(d []time.Duration) string {
 // timeReady lets the daemon configure eth0 as for the first time in this boot.
 func timeReady(t *testing.T, l *lab.Lab, d lab.Daemon) timing {
 	t.Helper()
-	run(t, l, "sh", "-c", "systemctl stop "+unit+" systemd-networkd.socket "+string(d)+" 2>/dev/null; pkill -x ip;"+
+	run(t, l, "sh", "-c", "systemctl stop "+unit+" systemd-networkd.socket "+string(d)+" 2>/dev/null; systemctl reset-failed; pkill -x ip;"+
 		"rm -rf "+stateDir+"/* /var/lib/NetworkManager/*.lease /run/systemd/netif/leases/*; ip addr flush dev eth0; ip route flush table main;"+
 		"ip -ts monitor route </dev/null >/run/routes 2>&1 &")
 	before := len(requests(t, l))

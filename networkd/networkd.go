@@ -24,10 +24,12 @@ const (
 	describe    = "org.freedesktop.network1.Manager.Describe"
 )
 
-// Names of D-Bus errors: nobody owns the name, and a manager before systemd 249.
+// Names of D-Bus errors: nobody owns the name, its owner ended before it answered,
+// and a manager before systemd 249.
 const (
 	errServiceUnknown = "org.freedesktop.DBus.Error.ServiceUnknown"
 	errNameHasNoOwner = "org.freedesktop.DBus.Error.NameHasNoOwner"
+	errNoReply        = "org.freedesktop.DBus.Error.NoReply"
 	errUnknownMethod  = "org.freedesktop.DBus.Error.UnknownMethod"
 )
 
@@ -70,7 +72,7 @@ func Describe(ctx context.Context, conn *dbus.Conn) ([]Link, error) {
 	err := conn.Object(busName, managerPath).CallWithContext(ctx, describe, dbus.FlagNoAutoStart).Store(&reply)
 	if e, ok := errors.AsType[dbus.Error](err); ok {
 		switch e.Name {
-		case errServiceUnknown, errNameHasNoOwner, errUnknownMethod:
+		case errServiceUnknown, errNameHasNoOwner, errNoReply, errUnknownMethod:
 			return nil, fmt.Errorf("networkd: %w", ErrNotRunning)
 		}
 	}

@@ -45,6 +45,10 @@ func TestDescribe(t *testing.T) {
 	if _, err := networkd.Describe(t.Context(), conn); err == nil || err.Error() != "networkd: no memory" {
 		t.Errorf("an error of another kind: %v", err)
 	}
+	answer = func() (string, *dbus.Error) { return "", dbus.NewError("org.freedesktop.DBus.Error.NoReply", nil) }
+	if _, err := networkd.Describe(t.Context(), conn); !errors.Is(err, networkd.ErrNotRunning) {
+		t.Errorf("ended while it was asked: %v", err)
+	}
 	release := make(chan struct{})
 	defer close(release)
 	answer = func() (string, *dbus.Error) { <-release; return "", nil }

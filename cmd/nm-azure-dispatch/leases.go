@@ -24,6 +24,9 @@ const (
 	leasePoll   = 50 * time.Millisecond // between looks at it
 )
 
+// configuring is the AdminState of a link until systemd-networkd is done with it.
+const configuring = "configuring"
+
 // networkdState exists once systemd-networkd has run, relative to /.
 const networkdState = "run/systemd/netif/state"
 
@@ -81,7 +84,7 @@ func leases(ctx context.Context, root fs.FS) (devices []nm.Device, late bool, er
 		if l.Lease != nil {
 			devices = append(devices, nm.Device{Interface: l.Name, Lease: l.Lease})
 		}
-		late = late || l.Managed && l.DHCP && l.Lease == nil
+		late = late || l.Managed && l.Lease == nil && (l.DHCP || l.AdminState == configuring)
 	}
 	nmRuns, networkdRuns := !errors.Is(nmErr, nm.ErrNotRunning), !errors.Is(networkdErr, networkd.ErrNotRunning)
 	if !networkdRuns {
