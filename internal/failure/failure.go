@@ -19,6 +19,9 @@ const (
 	maxLines = 20
 )
 
+// unitFailed matches systemd's entries about a job that failed, sd-messages.h.
+const unitFailed = "MESSAGE_ID=be02cf6855d2428ba40df7e9d022f03d"
+
 // Unit is a unit of systemd, or what else failed.
 type Unit struct {
 	Name  string
@@ -36,7 +39,7 @@ func Describe(ctx context.Context, limit int, sinceBoot time.Duration) string {
 	}
 	// No unit fails because a job timed out that waited for a device.
 	var all []Unit
-	for _, line := range slices.Backward(journal(ctx, "_PID=1", "JOB_RESULT=timeout")) {
+	for _, line := range slices.Backward(journal(ctx, "_PID=1", unitFailed, "JOB_RESULT=timeout")) {
 		all = append(all, Unit{Name: strings.TrimSuffix(line, ".")})
 	}
 	for _, name := range failed {

@@ -3,6 +3,7 @@
 package dracut_test
 
 import (
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"flag"
@@ -208,16 +209,23 @@ func (m machine) failure() string {
 	return text
 }
 
+// description is the text of a report that something failed, in XML or, after a few failed attempts, in JSON.
 func description(t *testing.T, body string) string {
 	t.Helper()
-	var report struct {
+	var x struct {
 		SubStatus   string `xml:"Container>RoleInstanceList>Role>Health>Details>SubStatus"`
 		Description string `xml:"Container>RoleInstanceList>Role>Health>Details>Description"`
 	}
-	if err := xml.Unmarshal([]byte(body), &report); err != nil || report.SubStatus != "ProvisioningFailed" {
-		t.Fatal("not a report of a failure: ", body, err)
+	var j struct {
+		Details struct{ SubStatus, Description string }
 	}
-	return report.Description
+	if xml.Unmarshal([]byte(body), &x) != nil && json.Unmarshal([]byte(body), &j) == nil {
+		x.SubStatus, x.Description = j.Details.SubStatus, j.Details.Description
+	}
+	if x.SubStatus != "ProvisioningFailed" {
+		t.Fatal("not a report of a failure: ", body)
+	}
+	return x.Description
 }
 
 // waitConsole waits for a text on the console.
