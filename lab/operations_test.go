@@ -37,14 +37,16 @@ var operations = map[string]struct {
 	},
 	"Two network interfaces": {
 		config: wrongNIC,
+		early: sh("nft add table ip f", "nft add chain ip f out '{ type filter hook output priority 0; }'",
+			"nft add rule ip f out oifname eth1 ip daddr 168.63.129.16 drop"),
 		late: func(t *testing.T, l *lab.Lab) {
 			up(t, l, "eth0")
 			up(t, l, "eth1")
 		},
 	},
 	"A proxy answers": {
-		early: playGoalState(lab.WireStep{Times: -1, Body: new("<html><body>Access denied</body></html>")}),
-		late:  settled(),
+		early: playWire(lab.WireScript{GoalState: []lab.WireStep{page}, Health: []lab.WireStep{page}, Provisioning: []lab.WireStep{page}}),
+		late:  tried,
 	},
 	"DNS servers of your own in the virtual network": {
 		config: withLease(lab.AzureLease().WithAddrs(lab.OptNameservers, lab.Gateway, "10.77.0.9")),
@@ -67,6 +69,9 @@ var operations = map[string]struct {
 	},
 	"Journal entries": {late: settled()},
 }
+
+// page is a proxy's answer to everything.
+var page = lab.WireStep{Times: -1, Body: new("<html><body>Access denied</body></html>")}
 
 func firewall(t *testing.T, l *lab.Lab) {
 	t.Helper()

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"net"
 	"net/netip"
 	"os"
 	"os/signal"
@@ -71,7 +69,7 @@ func sources(b bus, iface string) machine.Sources {
 // prober asks on the network that the machine is on.
 func prober(b bus, name string) machine.Prober {
 	return machine.Prober{
-		Name: name, Route: netlink.Lookup, Rules: netlink.Rules, Dial: dialTCP, Small: askSmall,
+		Name: name, Route: netlink.Lookup, Rules: netlink.Rules, Dial: machine.DialTCP, Small: machine.AskSmall,
 		GoalState: func(ctx context.Context, server netip.Addr) (wire.GoalState, error) {
 			r := &wire.Reporter{Server: server, UserAgent: "nm-azure-dispatch/" + version}
 			return r.FetchGoalState(ctx)
@@ -85,37 +83,4 @@ func prober(b bus, name string) machine.Prober {
 			})(ctx)
 		},
 	}
-}
-
-func dialTCP(ctx context.Context, to netip.AddrPort) error {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", to.String())
-	if err != nil {
-		return err
-	}
-	return conn.Close()
-}
-
-// askSmall asks for a goal state in segments of 536 bytes, which pass
-// everywhere, and waits for the beginning of an answer.
-func askSmall(ctx context.Context, server netip.Addr) error {
-	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) (err error) {
-		if e := c.Control(func(fd uintptr) {
-			err = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_MAXSEG, 536)
-		}); e != nil {
-			return e
-		}
-		return err
-	}}
-	conn, err := d.DialContext(ctx, "tcp4", netip.AddrPortFrom(server, 80).String())
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }()
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer stop()
-	if _, err = fmt.Fprintf(conn, "GET /machine/?comp=goalstate HTTP/1.1\r\nHost: %s\r\nx-ms-version: 2012-11-30\r\nConnection: close\r\n\r\n", server); err != nil {
-		return err
-	}
-	_, err = io.ReadFull(conn, make([]byte, len("HTTP/1.1 200")))
-	return err
 }

@@ -85,7 +85,7 @@ func stateName(state uint32) string {
 
 // reached reports whether the WireServer answers, by either of its addresses.
 func reached(s *machine.Snapshot) bool {
-	return s.Probes.GoalState.Err == nil || s.Target().Server != wire.DefaultAddr && s.Probes.Default == nil
+	return s.Probes.GoalState.Err == nil || s.Target().Server != wire.DefaultAddr && s.Probes.Default.Err == nil
 }
 
 func lease(s *machine.Snapshot) result {

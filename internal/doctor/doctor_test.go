@@ -43,7 +43,7 @@ var cases = []struct {
 	{"dispatcher disabled", unit(machine.UnitDispatcher, machine.Unit{File: "disabled"}), "dispatcher fail dispatcher-disabled"},
 	{"dispatcher disabled, no event reapply", func(s *machine.Snapshot) {
 		s.NM.V.Version = "1.34.0"
-		s.Units.Status[machine.UnitDispatcher] = machine.Unit{File: "disabled"}
+		s.Units.Status.V[machine.UnitDispatcher] = machine.Unit{File: "disabled"}
 	}, "dispatcher fail dispatcher-disabled"},
 	{"dispatcher masked", unit(machine.UnitDispatcher, machine.Unit{File: "masked"}), "dispatcher fail dispatcher-masked"},
 	{"dispatcher missing", unit(machine.UnitDispatcher, machine.Unit{}), "dispatcher fail dispatcher-missing"},
@@ -92,7 +92,7 @@ var cases = []struct {
 	// D19
 	{"service cannot start", func(s *machine.Snapshot) {
 		nothing(s)
-		s.Units.Status[machine.UnitCheckIn] = machine.Unit{File: "static", Active: "activating", Sub: "auto-restart", Result: "exit-code", Exit: 226}
+		s.Units.Status.V[machine.UnitCheckIn] = machine.Unit{File: "static", Active: "activating", Sub: "auto-restart", Result: "exit-code", Exit: 226}
 	}, "timer fail unit-cannot-start; record fail no-check-in"},
 
 	{"no interface", func(s *machine.Snapshot) { s.Interface = "" }, "device warn no-interface"},
@@ -142,7 +142,7 @@ var cases = []struct {
 	{"option 245 does not answer, the default address does", func(s *machine.Snapshot) {
 		unreached(syscall.ECONNREFUSED)(s)
 		device(s).Lease.WireServer, device(s).Option245 = other, "cb:00:71:01"
-		s.Probes.Default = nil
+		s.Probes.Default.Err = nil
 	}, "option-245 warn option-245-other; tcp-80 warn tcp-other-address; goal-state warn goal-state-other-address; record warn trying"},
 	{"option 245 hangs on a goal state, the default address answers", func(s *machine.Snapshot) {
 		device(s).Lease.WireServer, device(s).Option245 = other, "cb:00:71:01"
@@ -206,7 +206,7 @@ var cases = []struct {
 		s.Probes.Route.V.Source = other
 	}, "route warn route-source; tcp-80 fail tcp-no-answer; record warn trying"},
 	{"no answer", unreached(machine.NoAnswer(2 * time.Second)), "tcp-80 fail tcp-no-answer; record warn trying"},
-	{"no answer, Ready", func(s *machine.Snapshot) { s.Probes.TCP = machine.NoAnswer(2 * time.Second) }, "tcp-80 warn tcp-no-answer"},
+	{"no answer, Ready", func(s *machine.Snapshot) { s.Probes.TCP.Err = machine.NoAnswer(2 * time.Second) }, "tcp-80 warn tcp-no-answer"},
 	{"no answer for a user", func(s *machine.Snapshot) {
 		unreached(machine.NoAnswer(2 * time.Second))(s)
 		s.User = 1000
@@ -223,7 +223,7 @@ var cases = []struct {
 	{"goal state 410", goalState(&wire.StatusError{Code: 410, URL: goalStateURL, Body: "Gone"}), "goal-state fail goal-state-busy; record warn trying"},
 	{"goal state hangs", func(s *machine.Snapshot) {
 		goalState(machine.NoAnswer(2 * time.Second))(s)
-		s.Probes.Small = machine.NoAnswer(2 * time.Second)
+		s.Probes.Small.Err = machine.NoAnswer(2 * time.Second)
 	}, "goal-state fail goal-state-no-answer; record warn trying"},
 	{"MTU blackhole", goalState(machine.NoAnswer(2 * time.Second)), "goal-state fail goal-state-mtu; record warn trying"},
 	{"goal state of a proxy", goalState(errors.New(`wire: goal state: root element is "html", want "GoalState"`)), "goal-state fail goal-state-foreign; record warn trying"},
@@ -257,11 +257,11 @@ var cases = []struct {
 	{"waagent", unit("waagent.service", machine.Unit{File: "enabled"}), "agents warn other-agent"},
 	{"cloud-init and azure-init", func(s *machine.Snapshot) {
 		for _, name := range []string{"cloud-init.service", "cloud-init-network.service", "azure-init.service"} {
-			s.Units.Status[name] = machine.Unit{Active: "active"}
+			s.Units.Status.V[name] = machine.Unit{Active: "active"}
 		}
 	}, "agents warn other-agent"},
 	{"cloud-init turned off", func(s *machine.Snapshot) {
-		s.Units.Status["cloud-init.service"] = machine.Unit{File: "enabled"}
+		s.Units.Status.V["cloud-init.service"] = machine.Unit{File: "enabled"}
 		s.Conf.CloudInitOff = true
 	}, ""},
 	{"afterburn", unit("afterburn-checkin.service", machine.Unit{File: "enabled"}), ""},
@@ -271,7 +271,7 @@ var cases = []struct {
 	{"resolved missing", stopped(machine.Unit{}), "resolved fail resolved-missing"},
 	{"resolved hangs", func(s *machine.Snapshot) {
 		s.Resolved = machine.Seen[resolv.Snapshot]{Err: machine.NoAnswer(2 * time.Second)}
-		s.Probes.File[0].Err, s.Probes.LookUp.Err = machine.NoAnswer(2*time.Second), machine.NoAnswer(2*time.Second)
+		s.Probes.File.V[0].Err, s.Probes.LookUp.Err = machine.NoAnswer(2*time.Second), machine.NoAnswer(2*time.Second)
 	}, "resolved fail resolved-no-answer"},
 	{"no resolved", func(s *machine.Snapshot) { noResolved(s, constant, second) }, "resolved skipped no-resolved"},
 	{"no resolved, another nameserver", func(s *machine.Snapshot) { noResolved(s, other) }, "resolved skipped no-resolved; link-dns warn resolv-conf-other"},
@@ -280,30 +280,30 @@ var cases = []struct {
 		s.NM.V.DNSMode, s.NM.V.RcManager = "none", "unmanaged"
 	}, "resolved skipped no-resolved; resolv-conf fail resolv-conf-empty; nm-dns warn nobody-writes-resolv-conf; link-dns fail resolv-conf-other; lookup fail lookup-failed"},
 	{"resolv.conf missing", func(s *machine.Snapshot) {
-		s.Conf.ResolvConf, s.Probes.File = machine.ResolvConf{File: "etc/resolv.conf", Err: fs.ErrNotExist}, nil
+		s.Conf.ResolvConf, s.Probes.File.V = machine.ResolvConf{File: "etc/resolv.conf", Err: fs.ErrNotExist}, nil
 	}, "resolv-conf fail resolv-conf-unreadable; lookup fail lookup-failed"},
 	{"resolv.conf leads nowhere", func(s *machine.Snapshot) {
-		s.Conf.ResolvConf, s.Probes.File = machine.ResolvConf{File: "run/NetworkManager/resolv.conf", Err: fs.ErrNotExist}, nil
+		s.Conf.ResolvConf, s.Probes.File.V = machine.ResolvConf{File: "run/NetworkManager/resolv.conf", Err: fs.ErrNotExist}, nil
 	}, "resolv-conf fail resolv-conf-dangling; lookup fail lookup-failed"},
 	{"resolv.conf missing, nss-resolve", func(s *machine.Snapshot) {
 		s.Conf.Hosts = []string{"resolve", "dns"}
-		s.Conf.ResolvConf, s.Probes.File = machine.ResolvConf{File: "etc/resolv.conf", Err: fs.ErrNotExist}, nil
+		s.Conf.ResolvConf, s.Probes.File.V = machine.ResolvConf{File: "etc/resolv.conf", Err: fs.ErrNotExist}, nil
 	}, "resolv-conf warn resolv-conf-unreadable"},
 	{"resolv.conf bypasses resolved", static(other), "resolv-conf warn resolv-conf-bypass"},
 	// D5
 	{"static resolv.conf that hangs", func(s *machine.Snapshot) {
 		static(other)(s)
-		s.Probes.File[0].Err = machine.NoAnswer(2 * time.Second)
+		s.Probes.File.V[0].Err = machine.NoAnswer(2 * time.Second)
 	}, "resolv-conf warn resolv-conf-bypass; lookup fail lookup-failed"},
 	{"static resolv.conf, the first server hangs", func(s *machine.Snapshot) {
 		static(other, second)(s)
-		s.Probes.File[0].Err = machine.NoAnswer(2 * time.Second)
+		s.Probes.File.V[0].Err = machine.NoAnswer(2 * time.Second)
 	}, "resolv-conf warn resolv-conf-bypass; lookup warn lookup-slow"},
 	{"the stub is off", func(s *machine.Snapshot) {
 		s.Resolved.V.Stub = "no"
-		s.Probes.File[0].Err = syscall.ECONNREFUSED
+		s.Probes.File.V[0].Err = syscall.ECONNREFUSED
 	}, "resolv-conf fail resolv-conf-stub-off; lookup fail lookup-stub"},
-	{"the stub is blocked", func(s *machine.Snapshot) { s.Probes.File[0].Err = machine.NoAnswer(2 * time.Second) }, "lookup fail lookup-stub"},
+	{"the stub is blocked", func(s *machine.Snapshot) { s.Probes.File.V[0].Err = machine.NoAnswer(2 * time.Second) }, "lookup fail lookup-stub"},
 	{"hosts: files", func(s *machine.Snapshot) { s.Conf.Hosts = nil }, "lookup fail lookup-no-service"},
 
 	{"link without nameservers", lost, "link-dns fail nameservers-missing; lookup fail lookup-failed"},
@@ -350,7 +350,7 @@ var cases = []struct {
 	{"other nameservers that do not answer", func(s *machine.Snapshot) {
 		silent(s)
 		s.Resolved.V.Links[2] = has(other)
-		s.Probes.Servers = []machine.Reply{{Answer: resolv.Answer{Server: other}, Err: resolv.ErrNoAnswer}}
+		s.Probes.Servers.V = []machine.Reply{{Answer: resolv.Answer{Server: other}, Err: resolv.ErrNoAnswer}}
 	}, "link-dns fail other-servers; nameservers fail nameservers-silent; lookup fail lookup-failed"},
 	{"other nameservers that answer", func(s *machine.Snapshot) { s.Resolved.V.Links[2] = has(other) }, "link-dns warn other-servers"},
 	{"only global nameservers", func(s *machine.Snapshot) {
@@ -358,15 +358,15 @@ var cases = []struct {
 		s.Resolved.V.Global = []resolv.Server{{Addr: second}}
 	}, "link-dns warn global-servers"},
 
-	{"one nameserver silent", func(s *machine.Snapshot) { s.Probes.Servers[1].Err = resolv.ErrNoAnswer }, "nameservers warn nameserver-fails"},
+	{"one nameserver silent", func(s *machine.Snapshot) { s.Probes.Servers.V[1].Err = resolv.ErrNoAnswer }, "nameservers warn nameserver-fails"},
 	{"all nameservers silent", silent, "nameservers fail nameservers-silent; lookup fail lookup-failed"},
 	{"nameservers refuse", func(s *machine.Snapshot) {
-		s.Probes.Servers[0].Rcode, s.Probes.Servers[1].Rcode, s.Probes.Servers[1].Truncated, s.Probes.Servers[1].EDNS = 5, 99, true, false
-		s.Probes.File[0].Rcode, s.Probes.LookUp.Err = 2, errors.New("could not")
+		s.Probes.Servers.V[0].Rcode, s.Probes.Servers.V[1].Rcode, s.Probes.Servers.V[1].Truncated, s.Probes.Servers.V[1].EDNS = 5, 99, true, false
+		s.Probes.File.V[0].Rcode, s.Probes.LookUp.Err = 2, errors.New("could not")
 	}, "nameservers fail nameservers-refuse; lookup fail lookup-failed"},
-	{"no such name", func(s *machine.Snapshot) { s.Probes.File[0].Rcode = 3 }, ""},
+	{"no such name", func(s *machine.Snapshot) { s.Probes.File.V[0].Rcode = 3 }, ""},
 	{"no such name, asked for by the operator", func(s *machine.Snapshot) {
-		s.Probes.File[0].Rcode, s.Probes.Asked, s.Probes.Name = 3, true, "db.example"
+		s.Probes.File.V[0].Rcode, s.Probes.Asked, s.Probes.Name = 3, true, "db.example"
 	}, "lookup warn lookup-no-address"},
 	{"no such name by nss-resolve, asked for by the operator", func(s *machine.Snapshot) {
 		s.Conf.Hosts = []string{"resolve", "dns"}
@@ -395,7 +395,7 @@ var cases = []struct {
 		byNetworkd(s)
 		nothing(s)
 		s.Networkd = machine.Seen[[]networkd.Link]{Err: networkd.ErrNotRunning}
-		s.Units.Status[machine.UnitNetworkd] = machine.Unit{File: "enabled"}
+		s.Units.Status.V[machine.UnitNetworkd] = machine.Unit{File: "enabled"}
 	}, "device fail networkd-stopped; record fail no-check-in"},
 	{"networkd without wants-link", func(s *machine.Snapshot) {
 		byNetworkd(s)
@@ -418,7 +418,7 @@ var cases = []struct {
 	{"resolved lost networkd's nameservers", func(s *machine.Snapshot) {
 		byNetworkd(s)
 		lost(s)
-	}, "link-dns fail resolved-no-nameservers; lookup fail lookup-failed"},
+	}, "link-dns fail nameservers-not-networkds; lookup fail lookup-failed"},
 	{"networkd has no route", func(s *machine.Snapshot) {
 		byNetworkd(s)
 		noRoute(syscall.ENETUNREACH)(s)
@@ -438,7 +438,7 @@ var cases = []struct {
 const goalStateURL = "http://168.63.129.16/machine/?comp=goalstate"
 
 func unit(name string, u machine.Unit) change {
-	return func(s *machine.Snapshot) { s.Units.Status[name] = u }
+	return func(s *machine.Snapshot) { s.Units.Status.V[name] = u }
 }
 
 func hook(f func(*machine.Hook)) change { return func(s *machine.Snapshot) { f(&s.Hook) } }
@@ -483,17 +483,17 @@ func refused(err string) change {
 func stopped(u machine.Unit) change {
 	return func(s *machine.Snapshot) {
 		s.Resolved = machine.Seen[resolv.Snapshot]{Err: resolv.ErrNotRunning}
-		s.Units.Status[machine.UnitResolved] = u
+		s.Units.Status.V[machine.UnitResolved] = u
 		s.Conf.ResolvConf = machine.ResolvConf{File: machine.StubFile, Err: fs.ErrNotExist}
-		s.Probes.File, s.Probes.LookUp.Err = nil, resolv.ErrNotRunning
+		s.Probes.File.V, s.Probes.LookUp.Err = nil, resolv.ErrNotRunning
 	}
 }
 
 func static(servers ...netip.Addr) change {
 	return func(s *machine.Snapshot) {
-		s.Conf.ResolvConf, s.Probes.File = machine.ResolvConf{File: "etc/resolv.conf", Servers: servers}, nil
+		s.Conf.ResolvConf, s.Probes.File.V = machine.ResolvConf{File: "etc/resolv.conf", Servers: servers}, nil
 		for _, a := range servers {
-			s.Probes.File = append(s.Probes.File, reply(a, time.Millisecond))
+			s.Probes.File.V = append(s.Probes.File.V, reply(a, time.Millisecond))
 		}
 	}
 }
@@ -501,7 +501,7 @@ func static(servers ...netip.Addr) change {
 // lost is a machine whose link has no nameservers in systemd-resolved.
 func lost(s *machine.Snapshot) {
 	s.Resolved.V.Links = nil
-	s.Probes.File[0].Rcode = 2
+	s.Probes.File.V[0].Rcode = 2
 	s.Probes.LookUp.Err = errors.New("no appropriate name servers or networks for name found (org.freedesktop.resolve1.NoNameServers)")
 }
 
@@ -510,7 +510,7 @@ func mode(dnssec, tls string) change {
 		l := s.Resolved.V.Links[2]
 		l.DNSSEC, l.DNSOverTLS = dnssec, tls
 		s.Resolved.V.Links[2] = l
-		s.Probes.File[0].Rcode, s.Probes.LookUp.Err = 2, errors.New("could not")
+		s.Probes.File.V[0].Rcode, s.Probes.LookUp.Err = 2, errors.New("could not")
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // nameservers judges the answer of each one, asked directly.
 func nameservers(s *machine.Snapshot) result {
-	replies := s.Probes.Servers
+	replies := s.Probes.Servers.V
 	var said []string
 	good, silent := 0, 0
 	for _, r := range replies {
@@ -102,7 +102,7 @@ func lookupResolved(s *machine.Snapshot, name string) result {
 // lookupFile is for programs that read /etc/resolv.conf: they ask one server
 // after the other.
 func lookupFile(s *machine.Snapshot, name string) result {
-	replies := s.Probes.File
+	replies := s.Probes.File.V
 	i := slices.IndexFunc(replies, fine)
 	stub := slices.ContainsFunc(replies, func(r machine.Reply) bool { return machine.IsStub(r.Server) })
 	switch {
@@ -133,7 +133,7 @@ func failedLookup(s *machine.Snapshot, seen string) result {
 	mode := s.Resolved.V.Links[s.Index(s.Interface)]
 	const conf = " in /etc/systemd/resolved.conf, then restart it"
 	restart := "sudo systemctl restart " + machine.UnitResolved
-	switch answered := slices.ContainsFunc(s.Probes.Servers, fine); {
+	switch answered := slices.ContainsFunc(s.Probes.Servers.V, fine); {
 	case answered && mode.DNSOverTLS == "yes":
 		return fail("lookup-dns-over-tls", seen+"; DNSOverTLS=yes, which the nameservers do not support", "set DNSOverTLS=no for the link, or"+conf, "sudo sed -i 's/^DNSOverTLS=.*/DNSOverTLS=no/' /etc/systemd/resolved.conf", restart)
 	case answered && mode.DNSSEC == "yes":

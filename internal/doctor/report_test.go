@@ -49,11 +49,11 @@ func TestOutput(t *testing.T) {
 		{"well", func(*machine.Snapshot) {}},
 		{"warned", func(s *machine.Snapshot) { s.NM.V.Version = "1.42.4" }},
 		{"broken", func(s *machine.Snapshot) {
-			s.Units.Status[machine.UnitDispatcher] = machine.Unit{File: "disabled"}
+			s.Units.Status.V[machine.UnitDispatcher] = machine.Unit{File: "disabled"}
 			unreached(syscall.EHOSTUNREACH)(s)
 			s.NM.V.Devices[0].Profile.Method, s.NM.V.Devices[0].Lease = "manual", nil
 			s.Records.Holder = ""
-			s.Probes.File[0].Rcode, s.Probes.LookUp.Err = 2, errors.New("hostile \x1b[31m\x00text <&>")
+			s.Probes.File.V[0].Rcode, s.Probes.LookUp.Err = 2, errors.New("hostile \x1b[31m\x00text <&>")
 		}},
 		{"not-azure", func(s *machine.Snapshot) {
 			*s = machine.Snapshot{Platform: machine.Platform{Why: "ignition.platform.id=qemu"}}

@@ -136,25 +136,16 @@ func decided(s *machine.Snapshot, plan dispatch.Plan, seen string) result {
 // which reads it by itself, has.
 func linkDNSNetworkd(s *machine.Snapshot) result {
 	l, _ := s.NetworkdLink()
-	state := s.Resolved.V.State(s.Index(s.Interface))
-	have := servers(state)
+	have := servers(s.Resolved.V.State(s.Index(s.Interface)))
+	say, run := "have systemd-resolved read them again", "sudo systemctl restart "+machine.UnitResolved
 	if s.Resolved.Err != nil {
-		have = s.Conf.ResolvConf.Servers
+		have, say, run = s.Conf.ResolvConf.Servers, "name the lease's there, unless others are intended", "cat /etc/resolv.conf"
 	}
-	seen := fmt.Sprintf("systemd-networkd has %s for %s, in use are %s", some(l.Nameservers), s.Interface, some(have))
-	switch {
-	case len(l.Nameservers) == 0 && len(have) == 0:
-		return fail("networkd-no-nameservers", seen+": systemd-networkd lost those of the lease when it was restarted, or UseDNS=no says so", "ask the DHCP server again", "sudo networkctl reconfigure "+shell(s.Interface))
-	case len(l.Nameservers) == 0:
-		return ok(join(have) + ", none of them from systemd-networkd")
-	case len(have) == 0 && s.Resolved.Err == nil:
-		return fail("resolved-no-nameservers", seen, "have systemd-resolved read them again", "sudo systemctl restart "+machine.UnitResolved)
-	case s.Resolved.Err == nil && !state.Contains(l.Nameservers):
-		return warn("resolved-other-nameservers", seen, "have systemd-resolved read them again", "sudo systemctl restart "+machine.UnitResolved)
-	case s.Resolved.Err != nil && !contains(have, l.Nameservers):
-		return warn("resolv-conf-other", seen, "name the lease's in /etc/resolv.conf, or use systemd-resolved, unless those are intended")
+	if len(l.Nameservers) == 0 && len(have) == 0 {
+		return fail("networkd-no-nameservers", "systemd-networkd has no nameservers for "+s.Interface+": it lost the lease's when it was restarted, or UseDNS=no says so",
+			"ask the DHCP server again", "sudo networkctl reconfigure "+shell(s.Interface))
 	}
-	return ok(join(have) + ", from systemd-networkd")
+	return compare("nameservers-not-networkds", fmt.Sprintf("systemd-networkd has %s for %s, in use are %s", some(l.Nameservers), s.Interface, some(have)), have, l.Nameservers, say, run)
 }
 
 // linkDNSFile is for a machine without systemd-resolved: NetworkManager writes
@@ -162,14 +153,19 @@ func linkDNSNetworkd(s *machine.Snapshot) result {
 func linkDNSFile(s *machine.Snapshot) result {
 	have, want := s.Conf.ResolvConf.Servers, s.NM.V.DNSConfig(s.Interface).Nameservers
 	seen := fmt.Sprintf("/etc/resolv.conf has %s, NetworkManager wants %s", some(have), some(want))
-	const say, run = "have NetworkManager write it", "sudo nmcli general reload dns-rc"
-	switch {
-	case len(have) == 0 && len(want) == 0:
+	if len(have) == 0 && len(want) == 0 {
 		return decided(s, dispatch.Plan{Code: dispatch.NoDNSConfig}, seen)
+	}
+	return compare("resolv-conf-other", seen, have, want, "have NetworkManager write it", "sudo nmcli general reload dns-rc")
+}
+
+// compare judges the nameservers in use by those that are wanted.
+func compare(code, seen string, have, want []netip.Addr, say, run string) result {
+	switch {
 	case len(have) == 0:
-		return fail("resolv-conf-other", seen, say, run)
-	case !contains(have, want):
-		return warn("resolv-conf-other", seen, say, run)
+		return fail(code, seen, say, run)
+	case slices.ContainsFunc(want, func(a netip.Addr) bool { return !slices.Contains(have, a) }):
+		return warn(code, seen, say, run)
 	}
 	return ok(join(have))
 }
@@ -198,8 +194,4 @@ func some(list []netip.Addr) string {
 		return "none"
 	}
 	return join(list)
-}
-
-func contains(have, want []netip.Addr) bool {
-	return !slices.ContainsFunc(want, func(a netip.Addr) bool { return !slices.Contains(have, a) })
 }

@@ -26,7 +26,7 @@ func route(s *machine.Snapshot) result {
 	}
 	leases := s.Leases()
 	l, primary := leases[r.Interface], s.Primary()
-	if s.Probes.TCP == nil { // whatever the route is, it leads there
+	if s.Probes.TCP.Err == nil { // whatever the route is, it leads there
 		if l != nil && l.Address.IsValid() && l.Address != r.Source && !slices.Contains(primary, r.Interface) {
 			return warn("route-source", seen+fmt.Sprintf(", not from the lease's %s: Azure may answer the primary address only", l.Address), "put the lease's address first", "ip address show "+shell(r.Interface))
 		}

@@ -18,6 +18,8 @@ func dispatcher(s *machine.Snapshot) result {
 	switch {
 	case s.ByNetworkd():
 		return skip("networkd", "systemd-networkd has no dispatcher")
+	case s.Units.Systemd && s.Units.Status.Err != nil:
+		return skip("systemd-no-answer", "systemd: "+s.Units.Status.Err.Error())
 	case !s.Units.Systemd && s.Conf.DispatcherBus:
 		return ok("the bus starts nm-dispatcher; systemd is not running")
 	case !s.Units.Systemd || u.File == "":
@@ -41,6 +43,8 @@ func timer(s *machine.Snapshot) result {
 		switch status := s.Units.Of(unit); {
 		case !s.Units.Systemd:
 			return skip("no-systemd", "systemd is not running"+without)
+		case s.Units.Status.Err != nil:
+			return skip("systemd-no-answer", "systemd: "+s.Units.Status.Err.Error())
 		case status.File == "":
 			return warn("unit-missing", unit+" is not installed"+without, reinstall)
 		case status.Masked():

@@ -28,13 +28,13 @@ const (
 )
 
 func tcp(s *machine.Snapshot) result {
-	to, err := s.Target().Server, s.Probes.TCP
+	to, err := s.Target().Server, s.Probes.TCP.Err
 	if err == nil {
 		return ok(fmt.Sprintf("%s port 80 accepts connections", to))
 	}
 	seen := fmt.Sprintf("%s port 80: %v", to, err)
 	switch {
-	case to != wire.DefaultAddr && s.Probes.Default == nil:
+	case to != wire.DefaultAddr && s.Probes.Default.Err == nil:
 		return warn("tcp-other-address", fmt.Sprintf("%s; but the default address %s answers, which is tried too", seen, wire.DefaultAddr), askOwner)
 	case errors.Is(err, os.ErrPermission):
 		return fail("tcp-blocked", seen, firewall, ruleset)
@@ -55,7 +55,7 @@ func goalState(s *machine.Snapshot) result {
 	curl := "curl -sH x-ms-version:2012-11-30 'http://" + to.String() + "/machine/?comp=goalstate'"
 	status, refused := errors.AsType[*wire.StatusError](err)
 	switch {
-	case to != wire.DefaultAddr && s.Probes.Default == nil:
+	case to != wire.DefaultAddr && s.Probes.Default.Err == nil:
 		return warn("goal-state-other-address", fmt.Sprintf("%s: %s; but the default address %s answers, which is tried too", to, seen, wire.DefaultAddr), askOwner)
 	case refused && strings.Contains(strings.ToLower(status.Body), "<html"):
 		return fail("goal-state-proxy", seen, proxy, curl)
@@ -65,7 +65,7 @@ func goalState(s *machine.Snapshot) result {
 		return fail("goal-state-forbidden", seen, metadata)
 	case refused:
 		return fail("goal-state-busy", seen, busyHost)
-	case s.Probes.Small == nil && isNetwork(err):
+	case s.Probes.Small.Err == nil && isNetwork(err):
 		return fail("goal-state-mtu", seen+"; it answers in small packets only: something on the way drops full ones", "lower the MTU, and find out what drops packets of 1500 bytes", "sudo ip link set "+shell(s.Probes.Route.V.Interface)+" mtu 1400")
 	case isNetwork(err):
 		return fail("goal-state-no-answer", seen, busyHost)

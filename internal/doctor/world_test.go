@@ -55,19 +55,19 @@ func healthy() *machine.Snapshot {
 		}},
 		Networkd: machine.Seen[[]networkd.Link]{Err: networkd.ErrNotRunning},
 		Resolved: machine.Seen[resolv.Snapshot]{V: resolv.Snapshot{ResolvConf: "stub", Stub: "yes", Links: map[int]resolv.Link{2: has(constant, second)}}},
-		Units: machine.Units{Systemd: true, Status: map[string]machine.Unit{
+		Units: machine.Units{Systemd: true, Status: machine.Seen[map[string]machine.Unit]{V: map[string]machine.Unit{
 			machine.UnitNetworkManager: {File: "enabled", Active: "active"}, machine.UnitDispatcher: {File: "enabled", Active: "inactive"},
 			machine.UnitTimer: {File: "static", Active: "active"}, machine.UnitCheckIn: {File: "static", Active: "inactive"},
 			machine.UnitResolved: {File: "enabled", Active: "active"},
-		}},
+		}}},
 		Hook:   machine.Hook{Name: machine.VendorHook, File: gate, Mode: 0o755, Calls: true, Program: true},
 		Conf:   machine.Conf{ResolvConf: machine.ResolvConf{File: machine.StubFile, Servers: []netip.Addr{stub}}, Hosts: []string{"dns"}},
 		Kernel: machine.Kernel{Links: []machine.Link{{Name: "eth0", Index: 2, Ethernet: true, Hardware: true}}, DefaultRoutes: []string{"eth0"}, Own: []netip.Addr{own}},
 		Probes: machine.Probes{
 			Route:     machine.Seen[machine.Route]{V: machine.Route{Interface: "eth0", Gateway: second, Source: own, Table: 254}},
 			GoalState: machine.Seen[wire.GoalState]{V: wire.GoalState{Incarnation: "1", ContainerID: "c0ffee", InstanceID: "i"}},
-			Servers:   []machine.Reply{reply(constant, 1234567), reply(second, time.Millisecond)},
-			File:      []machine.Reply{reply(stub, time.Millisecond)},
+			Servers:   machine.Seen[[]machine.Reply]{V: []machine.Reply{reply(constant, 1234567), reply(second, time.Millisecond)}},
+			File:      machine.Seen[[]machine.Reply]{V: []machine.Reply{reply(stub, time.Millisecond)}},
 			Name:      "lab.internal.cloudapp.net",
 			LookUp:    machine.Seen[resolv.Found]{V: resolv.Found{Addrs: []netip.Addr{own}}},
 		},
@@ -105,14 +105,14 @@ func creating(s *machine.Snapshot) {
 func unreached(err error) func(*machine.Snapshot) {
 	return func(s *machine.Snapshot) {
 		creating(s)
-		s.Probes.TCP, s.Probes.GoalState.Err, s.Probes.Small, s.Probes.Default = err, err, err, err
+		s.Probes.TCP.Err, s.Probes.GoalState.Err, s.Probes.Small.Err, s.Probes.Default.Err = err, err, err, err
 	}
 }
 
 // silent is one whose nameservers do not answer.
 func silent(s *machine.Snapshot) {
 	late := machine.NoAnswer(2 * time.Second)
-	for _, list := range [][]machine.Reply{s.Probes.Servers, s.Probes.File} {
+	for _, list := range [][]machine.Reply{s.Probes.Servers.V, s.Probes.File.V} {
 		for i := range list {
 			list[i].Err = late
 		}
@@ -123,11 +123,11 @@ func silent(s *machine.Snapshot) {
 // noResolved is one where NetworkManager writes resolv.conf, as on RHCOS.
 func noResolved(s *machine.Snapshot, servers ...netip.Addr) {
 	s.Resolved = machine.Seen[resolv.Snapshot]{Err: resolv.ErrNotRunning}
-	delete(s.Units.Status, machine.UnitResolved)
+	delete(s.Units.Status.V, machine.UnitResolved)
 	s.Conf.ResolvConf = machine.ResolvConf{File: "etc/resolv.conf", Servers: servers}
-	s.Probes.File = nil
+	s.Probes.File.V = nil
 	for _, a := range servers {
-		s.Probes.File = append(s.Probes.File, reply(a, time.Millisecond))
+		s.Probes.File.V = append(s.Probes.File.V, reply(a, time.Millisecond))
 	}
 	s.NM.V.DNSMode, s.NM.V.RcManager = "default", "symlink"
 }
@@ -139,7 +139,7 @@ func byNetworkd(s *machine.Snapshot) {
 		Name: "eth0", Index: 2, OperState: "routable", AdminState: "configured", Managed: true, DHCP: true, Lease: azureLease(), Nameservers: []netip.Addr{constant, second},
 	}}}
 	s.Hook = machine.Hook{Name: machine.VendorHook, File: machine.VendorHook}
-	s.Units.Status = map[string]machine.Unit{
+	s.Units.Status.V = map[string]machine.Unit{
 		machine.UnitNetworkd: {File: "enabled", Active: "active"}, machine.UnitTimer: {File: "static", Active: "active"},
 		machine.UnitCheckIn: {File: "static", Active: "inactive"}, machine.UnitResolved: {File: "enabled", Active: "active"},
 	}

@@ -56,6 +56,9 @@ func IsStub(a netip.Addr) bool {
 	return a == netip.AddrFrom4([4]byte{127, 0, 0, 53}) || a == netip.AddrFrom4([4]byte{127, 0, 0, 54})
 }
 
+// unitDirs are where systemd looks for units, systemd.unit(5).
+var unitDirs = [...]string{"etc/systemd/system", "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"}
+
 func readConf(root fs.FS) Conf {
 	c := Conf{ResolvConf: readResolvConf(root), Hosts: hosts(root)}
 	for _, dir := range unitDirs {
@@ -67,7 +70,7 @@ func readConf(root fs.FS) Conf {
 	for _, pattern := range []string{"usr/lib/NetworkManager/conf.d/*.conf", "run/NetworkManager/conf.d/*.conf", "etc/NetworkManager/NetworkManager.conf", "etc/NetworkManager/conf.d/*.conf"} {
 		names, _ := fs.Glob(root, pattern) // the pattern is well-formed
 		for _, name := range names {
-			for line := range bytes.Lines(read(root, name)) {
+			for line := range bytes.Lines(text(root, name)) {
 				switch line := bytes.TrimSpace(line); {
 				case bytes.HasPrefix(line, []byte("unmanaged-devices")):
 					c.Unmanaged = name
@@ -93,7 +96,7 @@ func readResolvConf(root fs.FS) ResolvConf {
 		v.Err = plain(err)
 		return v
 	}
-	for line := range bytes.Lines(read(root, v.File)) {
+	for line := range bytes.Lines(text(root, v.File)) {
 		f := strings.Fields(string(line))
 		if len(f) < 2 || f[0] != "nameserver" {
 			continue
@@ -108,7 +111,7 @@ func readResolvConf(root fs.FS) ResolvConf {
 // hosts reads the hosts line of nsswitch.conf. Without one libc takes "dns".
 // The service resolve is only there where its module is.
 func hosts(root fs.FS) []string {
-	for line := range bytes.Lines(read(root, "etc/nsswitch.conf")) {
+	for line := range bytes.Lines(text(root, "etc/nsswitch.conf")) {
 		text, _, _ := strings.Cut(string(line), "#")
 		services, ok := strings.CutPrefix(strings.TrimSpace(text), "hosts:")
 		if !ok {
@@ -135,8 +138,8 @@ func module(root fs.FS) bool {
 	return false
 }
 
-// read returns the beginning of a file; nothing if it cannot be read.
-func read(root fs.FS, name string) []byte {
+// text returns the beginning of a file; nothing if it cannot be read.
+func text(root fs.FS, name string) []byte {
 	b, _ := fs.ReadFile(root, name)
 	return b[:min(len(b), maxConf)]
 }

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -16,7 +17,6 @@ import (
 // Limits, which together stay below five seconds.
 const (
 	sourceLimit = 2 * time.Second
-	unitsLimit  = time.Second // then unit files are read
 	probeLimit  = 2500 * time.Millisecond
 )
 
@@ -41,94 +41,91 @@ type Sources struct {
 	Units          func(ctx context.Context, names []string) (map[string]Unit, error)
 }
 
-// Gather reads everything but what has to be asked on the network. On a machine
-// that is not Azure, names are the units that are asked about, beyond the
-// package's own.
+// Gather reads everything but what has to be asked on the network. units are
+// asked about beyond those that this package names. On a machine that is not
+// Azure nothing else is read.
 func Gather(ctx context.Context, src Sources, units ...string) *Snapshot {
 	s := &Snapshot{User: src.User}
 	s.Platform.Azure, s.Platform.Why, s.Platform.Err = azure.Detect(src.Root)
 	if !s.Platform.Azure {
 		return s
 	}
-	late := NoAnswer(sourceLimit)
-	s.NM.Err, s.Networkd.Err, s.Resolved.Err, s.Hook.Err, s.Conf.ResolvConf.Err = late, late, late, late, late
-	s.Records.CheckIn.Err, s.Records.BootErr = late, late
 	units = append(units, UnitNetworkManager, UnitDispatcher, UnitNetworkd, UnitTimer, UnitCheckIn, UnitResolved)
-	all(ctx, sourceLimit, s,
-		func(ctx context.Context) func(*Snapshot) {
-			v, err := src.NetworkManager(ctx)
-			return func(s *Snapshot) { s.NM = Seen[nm.Snapshot]{v, err} }
-		},
-		func(ctx context.Context) func(*Snapshot) {
-			v, err := src.Networkd(ctx)
-			return func(s *Snapshot) { s.Networkd = Seen[[]networkd.Link]{v, err} }
-		},
-		func(ctx context.Context) func(*Snapshot) {
-			v, err := src.Resolved(ctx)
-			return func(s *Snapshot) { s.Resolved = Seen[resolv.Snapshot]{v, err} }
-		},
-		func(ctx context.Context) func(*Snapshot) {
-			u := src.readUnits(ctx, units)
-			return func(s *Snapshot) { s.Units = u }
-		},
-		func(context.Context) func(*Snapshot) {
-			h := readHook(src.Root, src.Label)
-			return func(s *Snapshot) { s.Hook = h }
-		},
-		func(context.Context) func(*Snapshot) {
-			c := readConf(src.Root)
-			return func(s *Snapshot) { s.Conf = c }
-		},
-		func(context.Context) func(*Snapshot) {
-			k := readKernel(src.Root, src.Own)
-			r := readRecords(src.Root, src.Records, k.Links)
-			return func(s *Snapshot) { s.Kernel, s.Records = k, r }
-		},
-	)
+	var kernel Seen[Kernel]
+	var records Seen[Records]
+	var hook Seen[Hook]
+	var conf Seen[Conf]
+	g := begin(ctx, sourceLimit)
+	read(g, &s.NM, src.NetworkManager)
+	read(g, &s.Networkd, src.Networkd)
+	read(g, &s.Resolved, src.Resolved)
+	read(g, &s.Units.Status, func(ctx context.Context) (map[string]Unit, error) { return src.Units(ctx, units) })
+	read(g, &hook, func(context.Context) (Hook, error) { return readHook(src.Root, src.Label), nil })
+	read(g, &conf, func(context.Context) (Conf, error) { return readConf(src.Root), nil })
+	read(g, &kernel, func(context.Context) (Kernel, error) { return readKernel(src.Root, src.Own), nil })
+	read(g, &records, func(context.Context) (Records, error) { return readRecords(src.Root, src.Records), nil })
+	g.wait()
+	s.Kernel, s.Records, s.Hook, s.Conf = kernel.V, records.V, hook.V, conf.V
+	s.Hook.Err, s.Conf.ResolvConf.Err = cmp.Or(s.Hook.Err, hook.Err), cmp.Or(s.Conf.ResolvConf.Err, conf.Err)
+	s.Records.BootErr, s.Records.CheckIn.Err = cmp.Or(s.Records.BootErr, records.Err), cmp.Or(s.Records.CheckIn.Err, records.Err)
+	_, err := fs.Stat(src.Root, "run/systemd/system")
+	s.Units.Systemd = err == nil
 	if s.Interface = src.Interface; s.Interface == "" {
 		s.Interface = s.pick()
 	}
 	return s
 }
 
-// all runs sources side by side and has the snapshot take what each one found.
-// A source that has not ended when its limit has passed is left behind: some
-// file system, or some library, keeps to no context.
-func all(ctx context.Context, limit time.Duration, s *Snapshot, sources ...func(context.Context) func(*Snapshot)) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, NoAnswer(limit))
-	defer cancel()
-	found := make(chan func(*Snapshot), len(sources))
-	for _, source := range sources {
-		go func() { found <- source(ctx) }()
-	}
-	over := make(<-chan time.Time)
-	end := ctx.Done()
-	for range sources {
+// group is a number of sources that are read side by side.
+type group struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	limit  time.Duration
+	n      int
+	found  chan func()
+}
+
+// maxSources is how many sources a group has at most.
+const maxSources = 16
+
+func begin(ctx context.Context, limit time.Duration) *group {
+	g := &group{limit: limit, found: make(chan func(), maxSources)}
+	g.ctx, g.cancel = context.WithTimeoutCause(ctx, limit, NoAnswer(limit))
+	return g
+}
+
+// read begins to read a source, for wait to put what it says in its place. Until
+// then, and where it does not answer, there is an error.
+func read[T any](g *group, to *Seen[T], source func(context.Context) (T, error)) {
+	to.Err = NoAnswer(g.limit)
+	g.n++
+	go func() {
+		v, err := source(g.ctx)
+		if err != nil && g.ctx.Err() != nil {
+			err = context.Cause(g.ctx)
+		}
+		g.found <- func() { *to = Seen[T]{v, err} }
+	}()
+}
+
+// wait returns when all sources have been read. One that has not ended when the
+// limit has passed is left behind: some file system, or some library, keeps to
+// no context.
+func (g *group) wait() {
+	defer g.cancel()
+	for end := g.ctx.Done(); g.n > 0; g.n-- {
+		var over <-chan time.Time
+		if end == nil {
+			over = time.After(50 * time.Millisecond) // those that do end with the context
+		}
 		select {
-		case take := <-found:
-			take(s)
+		case put := <-g.found:
+			put()
 		case <-end:
-			end, over = nil, time.After(50*time.Millisecond) // those that do end with the context
-			select {
-			case take := <-found:
-				take(s)
-			case <-over:
-				return
-			}
+			end = nil
+			g.n++
 		case <-over:
 			return
 		}
 	}
-}
-
-func (src Sources) readUnits(ctx context.Context, names []string) Units {
-	ctx, cancel := context.WithTimeoutCause(ctx, unitsLimit, NoAnswer(unitsLimit))
-	defer cancel()
-	var u Units
-	_, err := fs.Stat(src.Root, "run/systemd/system")
-	u.Systemd = err == nil
-	if u.Status, err = src.Units(ctx, names); err != nil {
-		u.Status = UnitFiles(src.Root, names)
-	}
-	return u
 }

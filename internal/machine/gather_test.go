@@ -91,9 +91,9 @@ func TestHangingSources(t *testing.T) {
 			LookUp: func(ctx context.Context, _ string) (resolv.Found, error) { return hang[resolv.Found](ctx) },
 		})
 		for name, err := range map[string]error{
-			"route": s.Probes.Route.Err, "dial": s.Probes.TCP, "goal state": s.Probes.GoalState.Err, "small": s.Probes.Small, "resolv.conf": s.Probes.File[0].Err, "lookup": s.Probes.LookUp.Err,
+			"route": s.Probes.Route.Err, "dial": s.Probes.TCP.Err, "goal state": s.Probes.GoalState.Err, "small": s.Probes.Small.Err, "resolv.conf": s.Probes.File.V[0].Err, "lookup": s.Probes.LookUp.Err,
 		} {
-			if err == nil || name != "small" && name != "resolv.conf" && !errors.As(err, &late) {
+			if err == nil || name != "resolv.conf" && !errors.As(err, &late) {
 				t.Errorf("%s: error is %v", name, err)
 			}
 		}
@@ -139,8 +139,8 @@ func TestSmallSegments(t *testing.T) {
 			if diff := cmp.Diff(route, s.Probes.Route.V, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 				t.Errorf("route (-want +got):\n%s", diff)
 			}
-			if asked != want || !errors.Is(s.Probes.TCP, syscall.ECONNREFUSED) {
-				t.Errorf("%v: asked %d times, want %d; dial: %v", took, asked, want, s.Probes.TCP)
+			if asked != want || !errors.Is(s.Probes.TCP.Err, syscall.ECONNREFUSED) {
+				t.Errorf("%v: asked %d times, want %d; dial: %v", took, asked, want, s.Probes.TCP.Err)
 			}
 		})
 	}
@@ -235,7 +235,7 @@ func TestRecords(t *testing.T) {
 	line := fmt.Sprintf("2: FLOCK  ADVISORY  WRITE %%s %02x:%02x:%d 0 EOF\n", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
 	for pid, want := range map[string]string{"4711": "process 4711", "0": "another run"} {
 		root["proc/locks"] = file("1: POSIX  ADVISORY  WRITE 1 00:18:1 0 EOF\n" + fmt.Sprintf(line, pid))
-		r := machine.ReadRecords(root, dir.Dir, []machine.Link{{Name: "eth0", Index: 2}, {Name: "eth1", Index: 3}})
+		r := machine.ReadRecords(root, dir.Dir)
 		if r.Holder != want || len(r.Links) != 1 || r.Links["eth0"].V.State != boot.Pushed || !errors.Is(r.CheckIn.Err, fs.ErrNotExist) {
 			t.Errorf("pid %s: %+v", pid, r)
 		}

@@ -38,7 +38,7 @@ func readKernel(root fs.FS, own func() []netip.Addr) Kernel {
 		k.Links = append(k.Links, l)
 	}
 	slices.SortFunc(k.Links, func(a, b Link) int { return a.Index - b.Index })
-	for line := range strings.Lines(string(read(root, arpFile))) {
+	for line := range strings.Lines(string(text(root, arpFile))) {
 		// Address HWtype Flags HWaddress Mask Device
 		f := strings.Fields(line)
 		if len(f) < 6 {
@@ -54,16 +54,18 @@ func readKernel(root fs.FS, own func() []netip.Addr) Kernel {
 }
 
 // readRecords reads the records of this boot, also those of links.
-func readRecords(root fs.FS, dir string, links []Link) Records {
+func readRecords(root fs.FS, dir string) Records {
 	r := Records{Links: map[string]Seen[boot.Link]{}}
 	r.BootID, r.BootErr = boot.ID(root)
 	store := boot.Store{Dir: dir, BootID: r.BootID}
 	r.CheckIn.V, r.CheckIn.Err = store.CheckIn()
 	r.Holder = holder(root, dir)
-	for _, l := range links {
-		rec, err := store.Link(l.Index, l.Name)
+	entries, _ := fs.ReadDir(root, classNet) // none if it cannot be read
+	for _, e := range entries {
+		index, _ := link.Index(root, e.Name())
+		rec, err := store.Link(index, e.Name())
 		if !errors.Is(err, fs.ErrNotExist) {
-			r.Links[l.Name] = Seen[boot.Link]{rec, err}
+			r.Links[e.Name()] = Seen[boot.Link]{rec, err}
 		}
 	}
 	return r
@@ -79,7 +81,7 @@ func holder(root fs.FS, dir string) string {
 		return ""
 	}
 	file := strings.Join([]string{hex(unix.Major(st.Dev)), hex(unix.Minor(st.Dev)), strconv.FormatUint(st.Ino, 10)}, ":")
-	for line := range strings.Lines(string(read(root, locksFile))) {
+	for line := range strings.Lines(string(text(root, locksFile))) {
 		f := strings.Fields(line)
 		if len(f) < 6 || f[1] != "FLOCK" || f[5] != file {
 			continue

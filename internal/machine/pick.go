@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -30,58 +31,35 @@ func (s *Snapshot) Primary() []string {
 
 // pick returns the interface to look at where none is named: the one that Azure
 // calls primary. That is the one whose lease says so, of several the one with the
-// preferred default route. If none does and not all have a lease, it can be one
-// that should have the lease: the first of hardware that lacks it. Else the one
-// with the default route, or the first that there is.
+// preferred default route. If no lease says so, and one says that it is another's,
+// it is one of hardware that should have a lease and has none. Else the one with
+// the default route, or the first that there is.
 func (s *Snapshot) pick() string {
 	primary, leases := s.Primary(), s.Leases()
-	for _, name := range s.Kernel.DefaultRoutes {
-		if slices.Contains(primary, name) {
-			return name
-		}
-	}
-	if len(primary) > 0 {
-		return primary[0]
-	}
-	links := slices.DeleteFunc(slices.Clone(s.Kernel.Links), func(l Link) bool { return !l.Ethernet })
-	slices.SortStableFunc(links, func(a, b Link) int {
+	best := slices.DeleteFunc(slices.Clone(s.Kernel.DefaultRoutes), func(name string) bool { return !slices.Contains(primary, name) })
+	var without, hardware, ethernet []string
+	for _, l := range s.Kernel.Links {
 		switch {
-		case a.Hardware == b.Hardware:
-			return 0
-		case a.Hardware:
-			return -1
-		}
-		return 1
-	})
-	for _, l := range links {
-		if l.Hardware && leases[l.Name] == nil && s.asks(l.Name) && anySecondary(leases) {
-			return l.Name
+		case !l.Ethernet:
+		case !l.Hardware:
+			ethernet = append(ethernet, l.Name)
+		default:
+			hardware = append(hardware, l.Name)
+			if leases[l.Name] == nil && s.asks(l.Name) {
+				without = append(without, l.Name)
+			}
 		}
 	}
-	switch {
-	case len(s.Kernel.DefaultRoutes) > 0:
-		return s.Kernel.DefaultRoutes[0]
-	case len(links) > 0:
-		return links[0].Name
+	if !slices.ContainsFunc(slices.Collect(maps.Values(leases)), func(l *nm.Lease) bool { return !l.Primary() }) {
+		without = nil
 	}
-	return ""
+	return slices.Concat(best, primary, without, s.Kernel.DefaultRoutes, hardware, ethernet, []string{""})[0]
 }
 
 // asks reports whether an interface is one that should have a lease.
 func (s *Snapshot) asks(iface string) bool {
-	d, known := s.NM.V.Device(iface)
-	if known {
+	if d, known := s.NM.V.Device(iface); known {
 		return d.Managed && !d.External
 	}
 	return slices.ContainsFunc(s.Networkd.V, func(l networkd.Link) bool { return l.Name == iface && l.Managed && l.Master == 0 })
-}
-
-// anySecondary reports whether a lease there is belongs to no primary interface.
-func anySecondary(leases map[string]*nm.Lease) bool {
-	for _, l := range leases {
-		if !l.Primary() {
-			return true
-		}
-	}
-	return false
 }

@@ -48,54 +48,40 @@ func (s *Snapshot) Probe(ctx context.Context, p Prober) {
 	if !s.Platform.Azure {
 		return
 	}
-	late := NoAnswer(probeLimit)
 	to, name := s.Target().Server, s.name(p.Name)
 	servers, file := s.Servers(), s.Conf.ResolvConf.Servers
 	file = file[:min(len(file), libcServers)]
-	s.Probes = Probes{
-		Route: Seen[Route]{Err: late}, TCP: late, GoalState: Seen[wire.GoalState]{Err: late}, Small: late, Default: late,
-		Servers: unanswered(servers, late), File: unanswered(file, late),
-		Name: name, Asked: p.Name != "", LookUp: Seen[resolv.Found]{Err: late}, Public: Seen[resolv.Found]{Err: late},
-	}
-	sources := []func(context.Context) func(*Snapshot){
-		func(context.Context) func(*Snapshot) {
-			r, err := p.route(s.Kernel.Links, to)
-			return func(s *Snapshot) { s.Probes.Route = Seen[Route]{r, err} }
-		},
-		func(ctx context.Context) func(*Snapshot) {
-			err := p.dial(ctx, to)
-			return func(s *Snapshot) { s.Probes.TCP = err }
-		},
-		func(ctx context.Context) func(*Snapshot) {
-			gs, err, small := p.goalState(ctx, to)
-			return func(s *Snapshot) { s.Probes.GoalState, s.Probes.Small = Seen[wire.GoalState]{gs, err}, small }
-		},
-		func(ctx context.Context) func(*Snapshot) {
-			replies := p.ask(ctx, servers, name)
-			return func(s *Snapshot) { s.Probes.Servers = replies }
-		},
-		func(ctx context.Context) func(*Snapshot) {
-			replies := p.ask(ctx, file, name)
-			return func(s *Snapshot) { s.Probes.File = replies }
-		},
-		func(ctx context.Context) func(*Snapshot) {
-			f, err := p.LookUp(ctx, name)
-			return func(s *Snapshot) { s.Probes.LookUp = Seen[resolv.Found]{f, named(ctx, err)} }
-		},
-	}
+	probes := &s.Probes
+	probes.Name, probes.Asked = name, p.Name != ""
+	links := s.Kernel.Links
+	g := begin(ctx, probeLimit)
+	read(g, &probes.Route, func(context.Context) (Route, error) { return p.route(links, to) })
+	read(g, &probes.TCP, func(ctx context.Context) (none, error) { return none{}, p.dial(ctx, to) })
+	answered := make(chan struct{})
+	read(g, &probes.GoalState, func(ctx context.Context) (wire.GoalState, error) {
+		defer close(answered)
+		return p.GoalState(ctx, to)
+	})
+	// Where only a request in small segments is answered, something on the way
+	// drops packets of full size.
+	read(g, &probes.Small, func(ctx context.Context) (none, error) {
+		select {
+		case <-answered:
+			return none{}, nil
+		case <-time.After(slow):
+			return none{}, p.Small(ctx, to)
+		}
+	})
+	read(g, &probes.Servers, func(ctx context.Context) ([]Reply, error) { return p.ask(ctx, servers, name), nil })
+	read(g, &probes.File, func(ctx context.Context) ([]Reply, error) { return p.ask(ctx, file, name), nil })
+	read(g, &probes.LookUp, func(ctx context.Context) (resolv.Found, error) { return p.LookUp(ctx, name) })
 	if to != wire.DefaultAddr {
-		sources = append(sources, func(ctx context.Context) func(*Snapshot) {
-			_, err := p.GoalState(ctx, wire.DefaultAddr)
-			return func(s *Snapshot) { s.Probes.Default = err }
-		})
+		read(g, &probes.Default, func(ctx context.Context) (wire.GoalState, error) { return p.GoalState(ctx, wire.DefaultAddr) })
 	}
 	if s.AllNames() != "" {
-		sources = append(sources, func(ctx context.Context) func(*Snapshot) {
-			f, err := p.LookUp(ctx, publicName)
-			return func(s *Snapshot) { s.Probes.Public = Seen[resolv.Found]{f, named(ctx, err)} }
-		})
+		read(g, &probes.Public, func(ctx context.Context) (resolv.Found, error) { return p.LookUp(ctx, publicName) })
 	}
-	all(ctx, probeLimit, s, sources...)
+	g.wait()
 }
 
 // route asks as the kernel does for a connection: for a source address first,
@@ -214,24 +200,6 @@ func (p Prober) dial(ctx context.Context, to netip.Addr) error {
 	return err
 }
 
-// goalState fetches one, and if that takes long also asks for one in small
-// segments: where only that is answered, something on the way drops packets of
-// full size.
-func (p Prober) goalState(ctx context.Context, to netip.Addr) (gs wire.GoalState, err, small error) {
-	done, asked := make(chan struct{}), make(chan error, 1)
-	go func() {
-		select {
-		case <-done:
-			asked <- nil
-		case <-time.After(slow):
-			asked <- p.Small(ctx, to)
-		}
-	}()
-	gs, err = p.GoalState(ctx, to)
-	close(done)
-	return gs, named(ctx, err), <-asked
-}
-
 func (p Prober) ask(ctx context.Context, servers []netip.Addr, name string) []Reply {
 	replies := make([]Reply, len(servers))
 	var wg sync.WaitGroup
@@ -243,20 +211,4 @@ func (p Prober) ask(ctx context.Context, servers []netip.Addr, name string) []Re
 	}
 	wg.Wait()
 	return replies
-}
-
-func unanswered(servers []netip.Addr, err error) []Reply {
-	replies := make([]Reply, len(servers))
-	for i, s := range servers {
-		replies[i] = Reply{resolv.Answer{Server: s}, err}
-	}
-	return replies
-}
-
-// named gives the reason why the context ended, if it was that.
-func named(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
 }

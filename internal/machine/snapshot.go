@@ -25,6 +25,9 @@ type Seen[T any] struct {
 	Err error
 }
 
+// none is for sources that say no more than that there is no error.
+type none struct{}
+
 // Snapshot is the machine at one moment.
 type Snapshot struct {
 	Platform  Platform
@@ -85,12 +88,12 @@ type Neighbour struct {
 // Probes are answers to what the checks ask on the network.
 type Probes struct {
 	Route     Seen[Route]          // to the WireServer
-	TCP       error                // of a connection to the WireServer
+	TCP       Seen[none]           // of a connection to the WireServer
 	GoalState Seen[wire.GoalState] // from the WireServer
-	Small     error                // whether it answers in small segments; asked if it is slow
-	Default   error                // whether the default address answers a goal state; asked where the lease names another
-	Servers   []Reply              // of each nameserver in use
-	File      []Reply              // of each nameserver in resolv.conf, asked as a program does
+	Small     Seen[none]           // whether it answers in small segments; asked if it is slow
+	Default   Seen[wire.GoalState] // whether the default address answers a goal state; asked where the lease names another
+	Servers   Seen[[]Reply]        // of each nameserver in use
+	File      Seen[[]Reply]        // of each nameserver in resolv.conf, asked as a program does
 	Name      string               // that the nameservers were asked for
 	Asked     bool                 // the operator named it
 	LookUp    Seen[resolv.Found]   // of Name, by systemd-resolved

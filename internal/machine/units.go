@@ -34,11 +34,11 @@ const (
 // Units is the status of units.
 type Units struct {
 	Systemd bool // the machine was booted with systemd, sd_booted(3)
-	Status  map[string]Unit
+	Status  Seen[map[string]Unit]
 }
 
 // Of returns the status of a unit.
-func (u Units) Of(name string) Unit { return u.Status[name] }
+func (u Units) Of(name string) Unit { return u.Status.V[name] }
 
 // Unit is the status of a unit.
 type Unit struct {
