@@ -57,7 +57,7 @@ var decidedCases = []doctorCase{
 	},
 	{
 		name: "the stub is off", late: func(t *testing.T, l *lab.Lab) {
-			sh(libcHosts)(t, l)
+			sh(libcHosts, "rm /etc/resolv.conf", "echo nameserver 127.0.0.53 > /etc/resolv.conf")(t, l) // newer versions turn their own file into another
 			resolvedConf("DNSStubListener=no")(t, l)
 		},
 		want: "resolv-conf resolv-conf-stub-off", mend: sh("rm /etc/systemd/resolved.conf", resolvedRe),
@@ -108,7 +108,8 @@ var decidedCases = []doctorCase{
 	{name: "DNSOverTLS", late: resolvedConf("DNSOverTLS=yes"), want: "lookup lookup-dns-over-tls"},
 	{
 		name: "another link takes all names",
-		late: sh("ip link add vpn0 type dummy", "ip addr add 10.9.9.1/24 dev vpn0", "ip link set vpn0 up", "resolvectl dns vpn0 10.9.9.9", "resolvectl domain vpn0 '~.'"),
+		late: sh("ip link add vpn0 type veth peer name vpn1", "nmcli device set vpn0 managed no", "nmcli device set vpn1 managed no",
+			"ip addr add 10.9.9.1/24 dev vpn0", "ip link set vpn0 up", "ip link set vpn1 up", "resolvectl dns vpn0 10.9.9.9", "resolvectl domain vpn0 '~.'"),
 		want: "lookup lookup-other-link",
 	},
 	{

@@ -97,6 +97,8 @@ func lease(s *machine.Snapshot) result {
 		return skip("device-external", "NetworkManager asks no DHCP server where something else has configured an interface")
 	case l == nil && s.ByNetworkd() && !link.DHCP && reached(s):
 		return warn("dhcp-off", "no DHCPv4 lease, and none is needed to reach the WireServer", "Azure expects DHCP: set DHCP=ipv4 in the .network file of "+s.Interface+", then", "sudo networkctl reload")
+	case l == nil && s.ByNetworkd() && reached(s):
+		return warn("no-lease", "systemd-networkd has no lease on "+s.Interface+": it was restarted, and no DHCP server has answered since", "ask the DHCP server again", "sudo networkctl reconfigure "+shell(s.Interface))
 	case l == nil && s.ByNetworkd():
 		return fail("no-lease", "no DHCPv4 lease on "+s.Interface, "set DHCP=ipv4 in its .network file, and check what blocks UDP ports 67 and 68; then ask again", "sudo networkctl reconfigure "+shell(s.Interface))
 	case l == nil && profile.Method != "" && profile.Method != "auto":

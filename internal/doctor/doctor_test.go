@@ -403,9 +403,10 @@ var cases = []struct {
 	}, "timer warn wants-link-missing"},
 	{"networkd without lease", func(s *machine.Snapshot) {
 		byNetworkd(s)
+		unreached(syscall.ENETUNREACH)(s)
 		nothing(s)
 		s.Networkd.V[0].Lease = nil
-	}, "lease fail no-lease; record fail no-check-in"},
+	}, "lease fail no-lease; tcp-80 fail tcp-no-answer; record warn checking-in"},
 	{"networkd static", func(s *machine.Snapshot) {
 		byNetworkd(s)
 		s.Networkd.V[0].Lease, s.Networkd.V[0].DHCP = nil, false
@@ -413,8 +414,8 @@ var cases = []struct {
 	{"networkd lost the nameservers", func(s *machine.Snapshot) {
 		byNetworkd(s)
 		lost(s)
-		s.Networkd.V[0].Nameservers = nil
-	}, "link-dns fail networkd-no-nameservers; lookup fail lookup-failed"},
+		s.Networkd.V[0].Lease, s.Networkd.V[0].Nameservers = nil, nil
+	}, "lease warn no-lease; option-245 skipped no-lease; link-dns fail networkd-no-nameservers; lookup fail lookup-failed"},
 	{"resolved lost networkd's nameservers", func(s *machine.Snapshot) {
 		byNetworkd(s)
 		lost(s)
