@@ -152,7 +152,7 @@ var cases = []struct {
 	{"no route", noRoute(syscall.ENETUNREACH), "route fail route-missing; record warn trying"},
 	{"prohibited by a rule", func(s *machine.Snapshot) {
 		noRoute(syscall.EACCES)(s)
-		s.Probes.Route.V.Rules = []string{"100: from all to 168.63.129.16 prohibit"}
+		s.Probes.Route.V.Rules = []int{100}
 	}, "route fail route-rule; record warn trying"},
 	{"blackhole", noRoute(syscall.EINVAL), "route fail route-rejects; record warn trying"},
 	{"never-default", func(s *machine.Snapshot) {
@@ -165,7 +165,7 @@ var cases = []struct {
 	}, "route fail route-profile; record warn trying"},
 	{"by a rule to another table", func(s *machine.Snapshot) {
 		unreached(machine.NoAnswer(time.Second))(s)
-		s.Probes.Route.V.Table, s.Probes.Route.V.Rules = 100, []string{"100: from all lookup 100"}
+		s.Probes.Route.V.Table, s.Probes.Route.V.Rules = 100, []int{100}
 	}, "route fail route-rule; record warn trying"},
 	{"by a dead gateway", func(s *machine.Snapshot) {
 		unreached(machine.NoAnswer(time.Second))(s)
@@ -194,6 +194,12 @@ var cases = []struct {
 		secondNIC(s)
 		unreached(machine.NoAnswer(time.Second))(s)
 		s.Probes.Route.V.Interface = "eth1"
+	}, "route fail route-wrong-nic; record warn trying"},
+	// D10: no command without its object.
+	{"second NIC without a profile", func(s *machine.Snapshot) {
+		secondNIC(s)
+		unreached(machine.NoAnswer(time.Second))(s)
+		s.Probes.Route.V.Interface, s.NM.V.Devices[1].Profile = "eth1", nm.Profile{}
 	}, "route fail route-wrong-nic; record warn trying"},
 	{"second NIC, the first ignores its routes", func(s *machine.Snapshot) {
 		secondNIC(s)
@@ -529,7 +535,7 @@ func TestSteps(t *testing.T) {
 			if s.Remedy != "" {
 				fmt.Fprintf(&texts, "    -> %s\n", s.Remedy)
 			}
-			if strings.Contains(s.Remedy, "''") && strings.Contains(s.Remedy, "modify ''") {
+			if strings.Contains(s.Remedy, "modify ''") || strings.Contains(s.Remedy, "up ''") || strings.HasSuffix(s.Remedy, " ") {
 				t.Errorf("%s: a command without its object: %s", c.name, s.Remedy)
 			}
 		}

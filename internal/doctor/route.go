@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
@@ -27,14 +26,11 @@ func route(s *machine.Snapshot) result {
 	leases := s.Leases()
 	l, primary := leases[r.Interface], s.Primary()
 	if s.Probes.TCP.Err == nil { // whatever the route is, it leads there
-		if l != nil && l.Address.IsValid() && l.Address != r.Source && !slices.Contains(primary, r.Interface) {
-			return warn("route-source", seen+fmt.Sprintf(", not from the lease's %s: Azure may answer the primary address only", l.Address), "put the lease's address first", "ip address show "+shell(r.Interface))
-		}
 		return ok(seen)
 	}
 	switch {
 	case r.Table != mainTable && r.Table != 0:
-		return fail("route-rule", seen+fmt.Sprintf(", by table %d and the rules %s", r.Table, strings.Join(r.Rules, ", ")), "a routing rule sends it there: find out who made it", "ip rule", fmt.Sprintf("ip route show table %d", r.Table))
+		return fail("route-rule", seen+fmt.Sprintf(", by table %d (rules of priority %v)", r.Table, r.Rules), "a routing rule sends it there: find out who made it", "ip rule", fmt.Sprintf("ip route show table %d", r.Table))
 	case len(primary) > 0 && !slices.Contains(primary, r.Interface):
 		return wrongNIC(s, seen, primary[0])
 	case r.Gateway.IsValid() && l != nil && len(l.Routers) > 0 && !slices.Contains(l.Routers, r.Gateway):
@@ -69,7 +65,7 @@ func noRoute(s *machine.Snapshot, err error) result {
 	why := map[error]string{syscall.EACCES: "prohibit", syscall.EINVAL: "blackhole", syscall.EHOSTUNREACH: "unreachable"}
 	for errno, kind := range why {
 		if errors.Is(err, errno) && len(rules) > 0 {
-			return fail("route-rule", fmt.Sprintf("a routing rule or route of type %s keeps packets from %s; the rules are %s", kind, to, strings.Join(rules, ", ")), "find it and remove it", "ip rule", "ip route show table all type "+kind)
+			return fail("route-rule", fmt.Sprintf("a routing rule or route of type %s keeps packets from %s (rules of priority %v)", kind, to, rules), "find it and remove it", "ip rule", "ip route show table all type "+kind)
 		}
 		if errors.Is(err, errno) {
 			return fail("route-rejects", fmt.Sprintf("a route of type %s keeps packets from %s", kind, to), "find it and remove it", "ip route show table all type "+kind)
@@ -104,8 +100,9 @@ func wrongNIC(s *machine.Snapshot, seen, primary string) result {
 	}
 	iface := s.Probes.Route.V.Interface
 	other, known := s.NM.V.Device(iface)
-	if known {
-		return fail("route-wrong-nic", seen+fmt.Sprintf(": the route of %s has the lower metric", iface), "give it a higher one", modify(other.Profile.Name, "ipv4.route-metric 500")...)
+	seen += fmt.Sprintf(": the route of %s has the lower metric", iface)
+	if !known {
+		return fail("route-wrong-nic", seen, "give it a higher one, RouteMetric= in its .network file; the routes are", "ip route")
 	}
-	return fail("route-wrong-nic", seen+fmt.Sprintf(": the route of %s has the lower metric", iface), "give it a higher one, RouteMetric= in the .network file; the routes are", "ip route")
+	return fail("route-wrong-nic", seen, "give it a higher one, ipv4.route-metric in its profile", modify(other.Profile.Name, "ipv4.route-metric 500")...)
 }

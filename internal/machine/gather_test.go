@@ -135,7 +135,7 @@ func TestSmallSegments(t *testing.T) {
 				Small:  func(context.Context, netip.Addr) error { asked++; return nil },
 				LookUp: func(context.Context, string) (resolv.Found, error) { return resolv.Found{}, nil },
 			})
-			route := machine.Route{Interface: "eth0", Source: netip.MustParseAddr("10.0.0.4"), Table: 100, Rules: []string{"9: to 168.63.129.16/32 prohibit"}}
+			route := machine.Route{Interface: "eth0", Source: netip.MustParseAddr("10.0.0.4"), Table: 100, Rules: []int{9}}
 			if diff := cmp.Diff(route, s.Probes.Route.V, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 				t.Errorf("route (-want +got):\n%s", diff)
 			}
@@ -289,7 +289,7 @@ func TestPick(t *testing.T) {
 		{"the primary one, whatever the metric", []machine.Link{nic("eth0", 2), nic("eth1", 3)}, []string{"eth1", "eth0"}, []nm.DeviceInfo{device("eth0", primary), device("eth1", &nm.Lease{})}, "eth0"},
 		{"of a VF and its twin the preferred", []machine.Link{nic("eth0", 2), nic("enP1", 3)}, []string{"enP1", "eth0"}, []nm.DeviceInfo{device("eth0", primary), device("enP1", primary)}, "enP1"},
 		// D15
-		{"the primary one has no lease", []machine.Link{nic("eth0", 2), nic("eth1", 3)}, nil, []nm.DeviceInfo{device("eth0", nil), device("eth1", &nm.Lease{})}, "eth0"},
+		{"the primary one has no lease", []machine.Link{nic("eth0", 2), nic("eth1", 3)}, []string{"eth1"}, []nm.DeviceInfo{device("eth0", nil), device("eth1", &nm.Lease{})}, "eth0"},
 	}
 	for _, tt := range tests {
 		s := machine.Snapshot{Kernel: machine.Kernel{Links: tt.links, DefaultRoutes: tt.routes}, NM: machine.Seen[nm.Snapshot]{V: nm.Snapshot{Devices: tt.nm}}}

@@ -3,7 +3,6 @@ package machine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"os"
 	"slices"
@@ -11,8 +10,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/netlink"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
@@ -23,6 +20,9 @@ const (
 	dialLimit = 2 * time.Second // the check-in's own
 	// slow is when a goal state is also asked for in small segments.
 	slow = 700 * time.Millisecond
+	// mainRule is the priority of the rule that leads to the main table,
+	// ip-rule(8); 0 is that of the local table.
+	mainRule = 32766
 	// maxServers bounds how many nameservers are asked.
 	maxServers = 16
 	// publicName is asked for where neither the operator nor the lease names one.
@@ -90,8 +90,8 @@ func (p Prober) route(links []Link, to netip.Addr) (Route, error) {
 	var out Route
 	rules, _ := p.Rules() // none that can be named
 	for _, r := range rules {
-		if r.Action != actionTable || r.Table < unix.RT_TABLE_DEFAULT || r.Table > unix.RT_TABLE_LOCAL {
-			out.Rules = append(out.Rules, ruleText(r))
+		if r.Priority != 0 && r.Priority < mainRule {
+			out.Rules = append(out.Rules, r.Priority)
 		}
 	}
 	first, err := p.Route(to, netip.Addr{})
@@ -109,32 +109,6 @@ func (p Prober) route(links []Link, to netip.Addr) (Route, error) {
 		}
 	}
 	return out, nil
-}
-
-const actionTable = 1 // FR_ACT_TO_TBL, linux/fib_rules.h
-
-// ruleText is a rule as ip-rule(8) prints it, as far as it is read.
-func ruleText(r netlink.Rule) string {
-	text := fmt.Sprintf("%d:", r.Priority)
-	for _, f := range []struct {
-		set  bool
-		text string
-	}{
-		{r.From.IsValid(), "from " + r.From.String()},
-		{r.To.IsValid(), "to " + r.To.String()},
-		{r.Iif != "", "iif " + r.Iif},
-		{r.Oif != "", "oif " + r.Oif},
-		{r.Mark != 0, fmt.Sprintf("fwmark %#x", r.Mark)},
-		{r.Action == actionTable, fmt.Sprintf("lookup %d", r.Table)},
-		{r.Action == 6, "blackhole"},
-		{r.Action == 7, "unreachable"},
-		{r.Action == 8, "prohibit"},
-	} {
-		if f.set {
-			text += " " + f.text
-		}
-	}
-	return text
 }
 
 // name returns the name to ask for: the operator's, or the lease's domain, or

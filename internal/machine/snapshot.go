@@ -112,7 +112,7 @@ type Route struct {
 	Gateway   netip.Addr // zero: the address is on the link
 	Source    netip.Addr
 	Table     int
-	Rules     []string // the routing rules that are not the kernel's own, as ip-rule prints them
+	Rules     []int // the priorities of the routing rules that come before the main table
 }
 
 // Device returns the device that the checks are about, as NetworkManager has it.
