@@ -52,8 +52,10 @@ func TestReadDocument(t *testing.T) {
 			if want := tt.place + `architectures.x86_64."rhel-coreos-extensions".marketplace.azure."no-purchase-plan".hyperVGen2`; found[0].Place != want {
 				t.Errorf("place %s\nwant  %s", found[0].Place, want)
 			}
-			if digests := d.Digests("x86_64", "disk.vhd"); len(digests) != 1 || !strings.HasPrefix(digests[0].Place, tt.place+"architectures.x86_64.") {
-				t.Errorf("digests %+v", digests)
+			for _, name := range []string{"disk.vhd", "disk.vhd.gz"} {
+				if digests := d.Digests("x86_64", name); len(digests) != 1 || !strings.HasPrefix(digests[0].Place, tt.place+"architectures.x86_64.") {
+					t.Errorf("digests of %s: %+v", name, digests)
+				}
 			}
 		})
 	}

@@ -294,7 +294,7 @@ func TestPartitions(t *testing.T) {
 		{"GPT, the backup's header in front", elsewhere, backup, []string{"warning: offset 536: the GPT header says that it is sector 131071, and not 1: the VM will not boot"}},
 		{"GPT, entries elsewhere", badTable, backup, []string{"warning: offset 584: the GPT has 128 entries of 128 bytes at sector 1099511627776: the VM will not boot"}},
 		{"GPT without a protective MBR", noMBR, backup, []string{"warning: offset 446: there is a GPT, but no protective MBR: the VM will not boot"}},
-		{"GPT behind another MBR", otherMBR, backup, []string{"warning: offset 446: there is a GPT, but no protective MBR: the VM will not boot"}},
+		{"MBR in front of what was a GPT", otherMBR, backup, nil},
 		{"hybrid", hybrid, backup, nil},
 		{"sectors of 4096", gpt{size: size, sector: 4096}.head(), "", []string{
 			"warning: offset 4096: the partition table is for a disk with sectors of 4096 bytes, but Azure's have 512: the VM will not boot",
@@ -367,8 +367,8 @@ func TestFixNames(t *testing.T) {
 			"qemu-img convert -n --target-is-zero --image-opts -O vpc driver=raw,size=67109376,file.filename=d.vhd d.fixed.vhd"},
 		{"d.vhd", disk(64*mib, put32(60, 4)), "merge it with its parent (Merge-VHD), then verify the result"},
 		{"d.vhd", disk(3<<40, put32(12, 0)), "qemu-img makes no VHD over 2040 GiB: make the disk smaller, or use Hyper-V's Convert-VHD and Resize-VHD"},
-		{"d.vhd", oddEnd, "head -c 67108964 d.vhd > d.raw && qemu-img create -q -f vpc " + flags + "d.fixed.vhd 68157440 && " +
-			"qemu-img convert -n --target-is-zero -f raw -O vpc d.raw d.fixed.vhd"},
+		{"d.vhd", oddEnd, "head -c 67108964 d.vhd > d.fixed.raw && qemu-img create -q -f vpc " + flags + "d.fixed.vhd 68157440 && " +
+			"qemu-img convert -n --target-is-zero -f raw -O vpc d.fixed.raw d.fixed.vhd"},
 		{"d.zip", &sparse{size: 100, head: []byte("PK\x03\x04")}, "unzip d.zip\nthen verify the disk that was in it"},
 		{"d.iso", &sparse{size: 40 << 10, head: append(make([]byte, 32769), "CD001"...)}, "get the disk image for Azure: an ISO is a medium to install from"},
 	}

@@ -41,7 +41,7 @@ func (c *checker) raw(n int64) string {
 		return c.convert("--image-opts -O vpc", quote(fmt.Sprintf("driver=raw,size=%d,file.filename=%s", n, option(c.name))), n)
 	}
 	// qemu-img counts in sectors, and would drop the last bytes.
-	part := file(sibling(c.name, ".raw"))
+	part := file(sibling(c.name, ".fixed.raw"))
 	return fmt.Sprintf("head -c %d %s > %s && %s", n, file(c.name), part, c.convert("-f raw -O vpc", part, n))
 }
 

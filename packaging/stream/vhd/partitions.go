@@ -24,19 +24,19 @@ const (
 func (c *checker) partitions(size int64) (whole bool, err error) {
 	end, isMBR, isProtective := mbr(c.head)
 	switch {
-	case c.hasGPT(sector) && !isProtective:
-		c.warn(446, "there is a GPT, but no protective MBR: the VM will not boot")
-	case c.hasGPT(sector):
+	case isProtective && c.hasGPT(sector):
 		return c.gpt(size, sector)
-	case c.hasGPT(sector4K):
+	case isProtective && c.hasGPT(sector4K):
 		c.warn(sector4K, "the partition table is for a disk with sectors of %d bytes, but Azure's have %d: the VM will not boot", sector4K, sector)
 		return c.gpt(size, sector4K)
 	case isProtective:
 		c.warn(sector, "the MBR announces a GPT, but there is none: the VM will not boot")
-	case !isMBR:
-		c.warn(0, "there is no partition table: a VM cannot boot from the disk, which is right for a data disk only")
-	default:
+	case isMBR:
 		return c.ends(0, "MBR", end, size), nil
+	case c.hasGPT(sector):
+		c.warn(446, "there is a GPT, but no protective MBR: the VM will not boot")
+	default:
+		c.warn(0, "there is no partition table: a VM cannot boot from the disk, which is right for a data disk only")
 	}
 	return false, nil
 }
