@@ -25,9 +25,11 @@ const (
 	// What a bubble's clock shows: synctest starts at midnight, 2000-01-01 UTC.
 	ok = "result=success|agent=nm-azure-dispatch/0.1.0|boot_id=" + bootID + "|pps_type=None|vm_id=11223344-5566-7788-9900-aabbccddeeff|timestamp=2000-01-01T00:00:00Z"
 	// A record of the boot before.
-	stale    = "result=error|reason=old|agent=nm-azure-dispatch/0.1.0|boot_id=" + oldBoot + "|pps_type=None|timestamp=1999-12-31T00:00:00Z"
-	theirs   = "result=success|agent=Cloud-Init/23.4|timestamp=2000-01-01T00:00:00.120000+00:00|vm_id=x"
-	theirOld = "result=success|agent=Azure-Init/0.1.1|pps_type=None|vm_id=x|timestamp=1999-12-30T23:59:59+00:00"
+	stale  = "result=error|reason=old|agent=nm-azure-dispatch/0.1.0|boot_id=" + oldBoot + "|pps_type=None|timestamp=1999-12-31T00:00:00Z"
+	theirs = "result=success|agent=Cloud-Init/23.4|timestamp=2000-01-01T00:00:00.120000+00:00|vm_id=x"
+	// A reason with a field of ours in it.
+	theirsQuoted = `result=error|"reason=a|boot_id=` + bootID + `|b"|agent=Azure-Init/0.1.1|timestamp=2000-01-01T00:00:00Z`
+	theirOld     = "result=success|agent=Azure-Init/0.1.1|pps_type=None|vm_id=x|timestamp=1999-12-30T23:59:59+00:00"
 )
 
 // failed is the report of a failure, with the reason as it is quoted.
@@ -80,6 +82,9 @@ func TestReport(t *testing.T) {
 		{"in the place of another agent's in an earlier boot", pool(key, theirOld), []string{""}, pool(key, ok)},
 		{"in the place of one without a time", pool(key, "result=success"), []string{""}, pool(key, ok)},
 		{"another agent reported in this boot", pool(key, theirs), []string{""}, pool(key, theirs)},
+		{"another agent's whose reason looks like ours", pool(key, theirsQuoted), []string{""}, pool(key, theirsQuoted)},
+		{"failure again, for another reason", nil, []string{"no route", "refused"}, pool(key, failed("reason=refused"))},
+		{"failure after success", nil, []string{"", "refused"}, pool(key, failed("reason=refused"))},
 		{"this boot's before an older one", pool(key, theirOld, key, ok), []string{"no route"}, pool(key, theirOld, key, failed("reason=no route"))},
 		{"failure", nil, []string{"no route"}, pool(key, failed("reason=no route"))},
 		{"failure with bars, quotes and newlines", nil, []string{"a|b \"c\"\nd"}, pool(key, failed(`"reason=a|b ""c"" d"`))},

@@ -1,14 +1,14 @@
-// Package kvp tells Azure's host how provisioning went by a way that needs no
-// network: a record in the pool of Hyper-V's key-value pair exchange, which the
-// host reads when the health report arrives, or when it has waited in vain.
+// Package kvp reports to Azure's host how provisioning went, without a network:
+// in a record in the pool of Hyper-V's key-value pair exchange, which the host
+// reads when the health report arrives, or when it has waited in vain.
 //
-// There is one record in a boot. It says at any time what is true then, so it
-// is rewritten in its place when that changes, and so is one that an earlier
-// boot has left. Where no hv_kvp_daemon has made the pool there is nobody to
-// tell.
+// There is one record in a boot, rewritten in its place whenever its result or
+// reason changes; so is one that an earlier boot has left. Where no hv_kvp_daemon
+// has made the pool nothing is written.
 package kvp
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -29,10 +29,8 @@ const Path = "/var/lib/hyperv/.kvp_pool_1"
 // without anything between them, key and value padded with zeros.
 const (
 	keySize    = 512
-	valueSize  = 2048
-	recordSize = keySize + valueSize
-	// maxRecords is what the daemon reads of a pool.
-	maxRecords = 1024
+	recordSize = keySize + 2048
+	maxRecords = 1024 // what the daemon reads
 )
 
 const (
@@ -42,18 +40,16 @@ const (
 	lockPoll  = 10 * time.Millisecond
 )
 
-// ErrLocked says that somebody else keeps the pool locked.
-var ErrLocked = errors.New("kvp: the pool is locked")
+// ErrLocked says that another process keeps the pool locked.
+var ErrLocked = errors.New("the pool is locked")
 
 // Reporter keeps the record of a boot. Its methods may be called concurrently.
 type Reporter struct {
-	Path   string    // of the pool, normally Path
-	Agent  string    // as in "nm-azure-dispatch/0.1.0"
-	BootID string    // "" if it is not known: then every record is of another boot
-	Booted time.Time // when this boot began
-	// VMID is asked where there is a pool, and left out if it is "" or nil; see
-	// VMID.
-	VMID func() string
+	Path   string        // of the pool, normally Path
+	Agent  string        // as in "nm-azure-dispatch/0.1.0"
+	BootID string        // "" if it is not known: then every record is of another boot
+	Booted time.Time     // when this boot began
+	VMID   func() string // called if there is a pool; nil or "" for none. See VMID
 
 	mu     sync.Mutex
 	waited bool // the bounded wait was used up
@@ -62,8 +58,9 @@ type Reporter struct {
 }
 
 // Report writes the record: provisioning succeeded for an empty reason, and
-// else failed for that. It writes nothing if the record says so already, or if
-// another agent has reported in this boot, or if there is no pool.
+// else failed for that. The last call counts: call it with the reason after each
+// failed attempt, and with "" before Ready is sent. It writes nothing if the record
+// says so already, if another agent has reported in this boot, or without a pool.
 func (r *Reporter) Report(reason string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,25 +72,25 @@ func (r *Reporter) Report(reason string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if err == nil {
+		defer func() { _ = f.Close() }()
+		err = r.update(f, reason)
+	}
 	if err != nil {
-		return fmt.Errorf("kvp: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	fi, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("kvp: %w", err)
-	}
-	if !fi.Mode().IsRegular() {
-		return fmt.Errorf("kvp: %s is no regular file", r.Path)
-	}
-	if err := r.lock(f); err != nil {
-		return err
-	}
-	if err := r.write(f, reason); err != nil {
 		return fmt.Errorf("kvp: %w", err)
 	}
 	r.told, r.reason = true, reason
 	return nil
+}
+
+func (r *Reporter) update(f *os.File, reason string) error {
+	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
+		return fmt.Errorf("%s is no regular file", r.Path)
+	}
+	if err := r.lock(f); err != nil {
+		return err
+	}
+	return r.write(f, reason)
 }
 
 // lock takes both kinds of lock: the daemon's is fcntl's, cloud-init's flock's.
@@ -109,7 +106,7 @@ func (r *Reporter) lock(f *os.File) error {
 		case err == nil:
 			return nil
 		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EACCES):
-			return fmt.Errorf("kvp: lock: %w", err)
+			return fmt.Errorf("lock: %w", err)
 		case r.waited || time.Since(start) > lockLimit:
 			r.waited = true
 			return ErrLocked
@@ -120,28 +117,31 @@ func (r *Reporter) lock(f *os.File) error {
 // write puts the record where this boot's is, or one of an earlier boot, or
 // else at the end.
 func (r *Reporter) write(f *os.File, reason string) error {
-	at := int64(-1)
-	buf := make([]byte, recordSize)
-	n := int64(0)
+	at, buf, n := int64(-1), make([]byte, recordSize), int64(0)
 	for ; n < maxRecords; n++ {
 		if _, err := f.ReadAt(buf, n*recordSize); err == io.EOF {
 			break // what is left of a torn record is overwritten
 		} else if err != nil {
 			return err
 		}
-		key, value := text(buf[:keySize]), text(buf[keySize:])
-		if key != reportKey {
+		if text(buf[:keySize]) != reportKey {
 			continue
 		}
-		switch {
-		case r.own(value):
-			if at = n; sameResult(value, reason) {
-				return nil
+		fields := parse(text(buf[keySize:]))
+		boot, ours := fields["boot_id"]
+		if ours && r.BootID != "" && boot == r.BootID {
+			if at = n; reason == "" && fields["result"] == "success" {
+				return nil // an error is written again, as its reason may be another
 			}
-			return r.writeAt(f, at, reason)
-		case r.foreign(value):
-			return nil // one report in a boot
-		case at < 0:
+			break
+		}
+		// cloud-init writes fractions of a second and +00:00, azure-init RFC 3339.
+		// A report without a time that can be read is of an earlier boot.
+		written, err := time.Parse(time.RFC3339Nano, fields["timestamp"])
+		if !ours && err == nil && !written.Before(r.Booted) {
+			return nil // another agent's of this boot: one report in a boot
+		}
+		if at < 0 {
 			at = n
 		}
 	}
@@ -151,26 +151,15 @@ func (r *Reporter) write(f *os.File, reason string) error {
 	if at == maxRecords {
 		return fmt.Errorf("the pool is full: %d records", maxRecords)
 	}
-	return r.writeAt(f, at, reason)
-}
-
-func (r *Reporter) writeAt(f *os.File, at int64, reason string) error {
-	_, err := f.WriteAt(record(reportKey, r.value(reason, time.Now())), at*recordSize)
+	b := make([]byte, recordSize)
+	copy(b[:keySize-1], reportKey)
+	copy(b[keySize:recordSize-1], r.value(reason, time.Now()))
+	_, err := f.WriteAt(b, at*recordSize)
 	return err
 }
 
-func record(key, value string) []byte {
-	b := make([]byte, recordSize)
-	copy(b[:keySize-1], key)
-	copy(b[keySize:recordSize-1], value)
-	return b
-}
-
+// text is what is in a field, up to the padding.
 func text(field []byte) string {
-	for i, c := range field {
-		if c == 0 {
-			return string(field[:i])
-		}
-	}
-	return string(field)
+	before, _, _ := bytes.Cut(field, []byte{0})
+	return string(before)
 }
