@@ -18,7 +18,7 @@ const (
 	// maxBody bounds the body of a 2xx answer, in bytes. Real goal states have
 	// under 4 KiB, real replies to a report none. What encoding/xml makes of a
 	// document can be twenty times as large.
-	maxBody = 64 << 10
+	maxBody = 32 << 10
 	// maxExcerpt bounds what an error quotes of an answer, in bytes.
 	maxExcerpt = 128
 )
@@ -90,8 +90,7 @@ func checkReply(contentType string, body []byte) error {
 }
 
 // readGoalState has a goal state parsed, and reads what is left of the body, so
-// that the connection can be used again. It keeps nothing of it: this is to run
-// beside others on the smallest machines, whatever it is sent.
+// that the connection can be used again.
 func readGoalState(r io.Reader) (GoalState, error) {
 	body := &io.LimitedReader{R: r, N: maxBody + 1}
 	gs, err := ParseGoalState(body)
@@ -139,7 +138,7 @@ func newStatusError(resp *http.Response) *StatusError {
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		return e // its body is the connection: it would only be waited for
 	}
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxExcerpt)) // the status is the error; this only explains it
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxExcerpt)) // it only explains the status
 	e.Body = strings.TrimSpace(string(body))
 	return e
 }

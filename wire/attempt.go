@@ -77,7 +77,7 @@ func (l *loop) next(beside *flight) Attempt {
 }
 
 // flight is an attempt under way. Its goroutine owns GoalState and Err until
-// answers is closed; everything else belongs to the loop.
+// answers is closed; the loop owns all else.
 type flight struct {
 	Attempt
 	asked    time.Time     // when the request was made that is not answered yet

@@ -139,19 +139,19 @@ func (d *decoder) Token() (xml.Token, error) {
 }
 
 // root returns the document's root element, before which there is no text.
-func root(dec *xml.Decoder) (xml.StartElement, error) {
+func root(dec *xml.Decoder) (start xml.StartElement, err error) {
 	for {
 		token, err := dec.Token()
 		if errors.Is(err, io.EOF) {
-			return xml.StartElement{}, errors.New("no root element")
+			err = errors.New("no root element")
 		}
 		if err != nil {
-			return xml.StartElement{}, err
+			return start, err
 		}
 		switch t := token.(type) {
 		case xml.CharData:
 			if text := strings.Trim(string(t), "\ufeff \t\r\n"); text != "" {
-				return xml.StartElement{}, fmt.Errorf("%.*q is before the root element", maxExcerpt, text)
+				return start, fmt.Errorf("%.*q is before the root element", maxExcerpt, text)
 			}
 		case xml.StartElement:
 			return t, nil

@@ -86,19 +86,11 @@ func (h Health) XML(gs GoalState) []byte {
 // JSON returns the body of POST /provisioning/health, which names no goal state:
 // the server knows the machine by its connection.
 func (h Health) JSON() []byte {
-	type details struct {
-		SubStatus   SubStatus `json:"subStatus"`
-		Description string    `json:"description"`
+	if h.SubStatus == "" {
+		return fmt.Appendf(nil, `{"state":"%s"}`, h.State)
 	}
-	report := struct {
-		State   State    `json:"state"`
-		Details *details `json:"details,omitempty"`
-	}{State: h.State}
-	if h.SubStatus != "" {
-		report.Details = &details{h.SubStatus, h.Description}
-	}
-	body, _ := json.Marshal(report) // strings only: it cannot fail
-	return body
+	description, _ := json.Marshal(h.Description) // a string: it cannot fail
+	return fmt.Appendf(nil, `{"state":"%s","details":{"subStatus":"%s","description":%s}}`, h.State, h.SubStatus, description)
 }
 
 func escape(s string) string {

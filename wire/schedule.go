@@ -32,27 +32,21 @@ func jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64()))
 }
 
-// The patience with a request that is not answered, until a fresh attempt gets
-// its chance. See loop.
+// How long an unanswered request is waited for, before a fresh attempt. See loop.
 const (
 	firstPatience = 3 * time.Second
 	maxPatience   = requestTimeout
 )
 
 const (
-	// maxRetryAfter bounds what a server may ask for: more than this is waited
-	// only that long, since a host that is being updated cannot know better.
-	maxRetryAfter = 30 * time.Second
-	// absurdRetryAfter is where a value is a mistake (a clock that jumped, a
-	// timestamp in place of seconds) and says nothing at all.
-	absurdRetryAfter = 24 * time.Hour
+	maxRetryAfter    = 30 * time.Second // more is waited only that long
+	absurdRetryAfter = 24 * time.Hour   // more is a mistake, and ignored: a timestamp, say
 )
 
 // retryAfter reads the Retry-After header (RFC 9110, 10.2.3): a number of
 // seconds, or a date. A date is compared with the answer's own Date, if it has
-// one, because the machine's clock may not be set yet. It returns zero for no
-// header, for one that cannot be read, and for one that is negative or absurd;
-// else at most 30 s.
+// one, because the machine's clock may not be set yet. It returns zero for a
+// header that is missing, unreadable, negative or absurd.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	value := header.Get("Retry-After")
 	var wait time.Duration

@@ -86,11 +86,10 @@ func (s *session) close() {
 // report makes the requests of an attempt.
 func (s *session) report(ctx context.Context, via Via, h Health) (GoalState, error) {
 	if via == ViaProvisioning {
-		_, err := s.do(ctx, http.MethodPost, pathProvisioning, h.JSON(), http.Header{
+		return s.do(ctx, http.MethodPost, pathProvisioning, h.JSON(), http.Header{
 			headerGuestAgent: {agent},
 			"Content-Type":   {"application/json"},
 		})
-		return GoalState{}, err
 	}
 	gs, err := s.goalState(ctx)
 	if err != nil {
@@ -111,7 +110,7 @@ func (s *session) goalState(ctx context.Context) (GoalState, error) {
 	})
 }
 
-// do makes one request and has its answer judged.
+// do makes one request and has its answer judged: the result is that of judge.
 func (s *session) do(ctx context.Context, method, path string, body []byte, header http.Header) (GoalState, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, noAnswerError(requestTimeout))
 	defer cancel()

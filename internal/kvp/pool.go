@@ -21,8 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Path is the pool that a guest writes for its host, of tools/hv/hv_kvp_daemon.c
-// in Linux.
+// Path is the pool that a guest writes for its host, of Linux's hv_kvp_daemon.
 const Path = "/var/lib/hyperv/.kvp_pool_1"
 
 // The layout of a pool, include/uapi/linux/hyperv.h and the daemon: records
@@ -33,12 +32,9 @@ const (
 	maxRecords = 1024 // what the daemon reads
 )
 
-const (
-	// lockLimit bounds all the waiting for the pool's locks together: anyone who
-	// can read the file can lock it.
-	lockLimit = 250 * time.Millisecond
-	lockPoll  = 10 * time.Millisecond
-)
+// lockLimit bounds all the waiting for the pool's locks together: anyone who can
+// read the file can lock it.
+const lockLimit = 250 * time.Millisecond
 
 // ErrLocked says that another process keeps the pool locked.
 var ErrLocked = errors.New("the pool is locked")
@@ -52,7 +48,7 @@ type Reporter struct {
 	VMID   func() string // called if there is a pool; nil or "" for none. See VMID
 
 	mu     sync.Mutex
-	waited bool // the bounded wait was used up
+	waited bool // lockLimit was used up
 	told   bool
 	reason string
 }
@@ -97,7 +93,7 @@ func (r *Reporter) update(f *os.File, reason string) error {
 // They end when the file is closed.
 func (r *Reporter) lock(f *os.File) error {
 	whole := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
-	for start := time.Now(); ; time.Sleep(lockPoll) {
+	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
 			err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &whole)

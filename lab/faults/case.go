@@ -31,6 +31,7 @@ type World struct {
 	NoRoute time.Duration // there is no route for so long
 	Lost    time.Duration // packets to it vanish for so long
 	Bad     time.Duration // every answer is 503 for so long
+	Page    time.Duration // every answer is a page with status 200 for so long
 
 	// Option245 is in the lease of a machine with NetworkManager on the bus; "": there is neither. Other is what answers
 	// at that address: nil for nobody, so that connections are refused, or vanish if OtherLost.

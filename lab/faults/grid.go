@@ -39,10 +39,12 @@ func status(code int) wiretest.Step {
 	return wiretest.Step{Status: code, Body: new(fmt.Sprintf("<html><body>%d</body></html>", code))}
 }
 
-const (
-	megabyte = 1 << 20
-	page     = `<!DOCTYPE html><html><head><title>Sign in</title></head><body>proxy</body></html>`
-)
+const megabyte = 1 << 20
+
+// page is what a proxy answers in the WireServer's place.
+var page = wiretest.Step{
+	Status: 200, Body: new(`<!DOCTYPE html><html><head><title>Sign in</title></head><body>proxy</body></html>`), Foreign: true,
+}
 
 // grid are the faults of single answers.
 func grid() []fault {
@@ -71,7 +73,7 @@ func grid() []fault {
 		{name: "body cut short, no length", step: wiretest.Step{Withhold: 200, HTTP10: true}, cost: fast, only: atGoalState},
 		{name: "body of a byte a second", step: wiretest.Step{Trickle: wiretest.Duration(time.Second)}, cost: silent, only: atGoalState},
 		{name: "body is garbage", step: wiretest.Step{Body: new("\x00\x01\xfe\xff garbage")}, cost: fast, only: atGoalState},
-		{name: "body is a proxy's page", step: wiretest.Step{Body: new(page)}, cost: fast, only: atGoalState},
+		{name: "body is a proxy's page", step: page, cost: fast},
 		{name: "no role instance", step: wiretest.Step{Body: new("<GoalState><Incarnation>1</Incarnation><Container><ContainerId>c</ContainerId></Container></GoalState>")}, cost: fast, only: atGoalState},
 		{name: "body of 50,000 attributes", step: wiretest.Step{Body: new("<GoalState " + strings.Repeat(`a="" `, 50_000) + "/>")}, cost: fast, only: atGoalState},
 		{name: "body nested 80,000 deep", step: wiretest.Step{Body: new("<GoalState>" + strings.Repeat("<a>", 80_000))}, cost: fast, only: atGoalState},

@@ -114,6 +114,25 @@ func sequences() []Case {
 			Want: Want{Never: true, Status: 1, Within: 20 * time.Second, Says: "no answer in"},
 		},
 		{
+			Name: "every answer is a page with 200, for ever", Script: everywhere(page), Start: Start{Timeout: 8 * time.Second},
+			Want: Want{Never: true, Status: 1, Within: 8 * time.Second, Says: "document type declaration"},
+		},
+		{
+			Name:   "every report is answered by a page with 200, for ever",
+			Script: wiretest.Script{Health: steps(repeat(page, -1)), Provisioning: steps(repeat(page, -1))}, Start: Start{Timeout: 8 * time.Second},
+			Want: Want{Never: true, Status: 1, Within: 8 * time.Second, Says: "is not the WireServer's answer"},
+		},
+		{
+			Name:   "every answer is a page with 200, three times",
+			Script: wiretest.Script{GoalState: steps(repeat(page, 3)), Health: steps(repeat(page, 3)), Provisioning: steps(repeat(page, 3))},
+			Want:   Want{Within: 7750 * ms, Via: "provisioning-health"},
+		},
+		{
+			Name:   "every report is answered by a page with 200, three times",
+			Script: wiretest.Script{Health: steps(repeat(page, 3)), Provisioning: steps(repeat(page, 3))},
+			Want:   Want{Within: 2750 * ms, Via: "health"},
+		},
+		{
 			Name: "everything is 503, for ever", Script: everywhere(status(503)), Start: Start{Timeout: 8 * time.Second},
 			Want: Want{Never: true, Status: 1, Within: 8 * time.Second, Says: "503 Service Unavailable"},
 		},

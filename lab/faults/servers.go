@@ -132,7 +132,7 @@ func (s *servers) into(r *Result) {
 	slices.SortStableFunc(all, func(a, b seen) int { return cmp.Compare(a.UnixNano, b.UnixNano) })
 	for _, req := range all {
 		r.Requests = append(r.Requests, nameOf(req.Request))
-		if via, ok := strings.CutPrefix(nameOf(req.Request), "POST "); ok && req.Status/100 == 2 {
+		if via, ok := strings.CutPrefix(nameOf(req.Request), "POST "); ok && req.Status/100 == 2 && !req.Foreign {
 			r.Readys++
 			r.Server, r.Via = req.addr, via
 			if via == "provisioning" {

@@ -77,6 +77,9 @@ func phases(c Case) []phase {
 	case w.Bad > 0:
 		bad := everywhere(status(503))
 		return []phase{{lasts: w.Bad, script: &bad}, {script: &c.Script}}
+	case w.Page > 0:
+		pages := everywhere(page)
+		return []phase{{lasts: w.Page, script: &pages}, {script: &c.Script}}
 	}
 	return []phase{{script: &c.Script}}
 }

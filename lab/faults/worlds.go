@@ -17,6 +17,7 @@ func networks() []Case {
 		{Name: "no route for 10 s", World: World{NoRoute: 10 * time.Second}, Want: Want{Within: 10*time.Second + retry, Says: "network is unreachable"}, Peer: curlLate},
 		{Name: "packets lost for 10 s", World: World{Lost: 10 * time.Second}, Want: Want{Within: 10*time.Second + 2*time.Second + retry, Says: "i/o timeout"}},
 		{Name: "503 for 10 s", World: World{Bad: 10 * time.Second}, Want: Want{Within: 10*time.Second + retry}},
+		{Name: "every answer is a page with 200 for a minute", World: World{Page: time.Minute}, Want: Want{Within: time.Minute + retry}},
 		{Name: "refused for 2 minutes", World: World{Refused: 2 * time.Minute}, Want: Want{Within: 2*time.Minute + retry}},
 		{Name: "no route for 2 minutes", World: World{NoRoute: 2 * time.Minute}, Want: Want{Within: 2*time.Minute + retry}},
 		{Name: "packets lost for 2 minutes", World: World{Lost: 2 * time.Minute}, Want: Want{Within: 2*time.Minute + 2*time.Second + retry}},

@@ -20,7 +20,8 @@ type Request struct {
 	Path     string      `json:"path"`   // with the query
 	Header   http.Header `json:"header"` // with Host; names in canonical form
 	Body     string      `json:"body"`
-	Status   int         `json:"status"` // 0 if there was no answer
+	Status   int         `json:"status"`            // 0 if there was no answer
+	Foreign  bool        `json:"foreign,omitempty"` // the step's
 }
 
 // ReadLog reads what a server has logged. A last line that is not complete (the

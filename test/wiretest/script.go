@@ -42,6 +42,9 @@ type Step struct {
 	// Body replaces the body. $INCARNATION, $CONTAINER and $INSTANCE in it stand
 	// for the current goal state's values.
 	Body *string `json:"body,omitempty"`
+	// Foreign says that something else answers in the WireServer's place, so that a
+	// report is not accepted, whatever the status.
+	Foreign bool `json:"foreign,omitempty"`
 	// Advance has the goal state change once the answer was decided on.
 	Advance bool `json:"advance,omitempty"`
 

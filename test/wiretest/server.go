@@ -135,7 +135,7 @@ func (s *Server) decide(req Request) (Step, answer) {
 		s.script.GoalStates = s.script.GoalStates[1:]
 	}
 
-	req.Status = ans.status
+	req.Status, req.Foreign = ans.status, step.Foreign
 	if step.silent() {
 		req.Status = 0
 	}
