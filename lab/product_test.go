@@ -134,9 +134,10 @@ type entry struct {
 	Reason     string `json:"NM_AZURE_REASON"`
 }
 
-// entries reads our entries from the guest's journal.
+// entries reads our entries from the guest's journal, with those that journald has not written yet.
 func entries(t *testing.T, l *lab.Lab) (out []entry) {
 	t.Helper()
+	_, _ = l.Guest.Run(t.Context(), "timeout", "10", "journalctl", "--sync") // fails where a test has no journald
 	text := run(t, l, "journalctl", "-t", "nm-azure-dispatch", "-o", "json", "--no-pager")
 	for s := bufio.NewScanner(strings.NewReader(text)); s.Scan(); {
 		if !strings.HasPrefix(s.Text(), "{") {
