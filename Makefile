@@ -3,6 +3,8 @@
 
 VERSION := $(shell sed -n 's/^Version: *//p' packaging/rpm/nm-azure-dispatch.spec)
 GO := go
+# Neither the program nor its tests need a C compiler, but for the race detector.
+export CGO_ENABLED := 0
 BUILD_FLAGS := -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)"
 FUZZTIME := 10s
 
@@ -11,51 +13,59 @@ STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT := $(GO) run mvdan.cc/gofumpt@v0.12.0
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test unit lab lint fuzz bench fresh clean deps go-version root
+.PHONY: help build demo test unit lab lint fuzz bench fresh clean deps go-version root
 include packaging/rpm/rpm.mk
 include packaging/deb/deb.mk
 include packaging/dracut/dracut.mk
 include lab/faults/faults.mk
 
-build: go-version
-	CGO_ENABLED=0 $(GO) build $(BUILD_FLAGS) -o bin/nm-azure-dispatch ./cmd/nm-azure-dispatch
+help: ## lists the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "%-20s %s\n", $$1, $$2 }'
 
-demo: root build deps
-	CGO_ENABLED=0 $(GO) run ./lab/cmd/demo
+build: go-version ## builds bin/nm-azure-dispatch
+	$(GO) build $(BUILD_FLAGS) -o bin/nm-azure-dispatch ./cmd/nm-azure-dispatch
 
-test: root lint unit lab fuzz rpmlint lintian verify-reproducible boot-test initrd-test-quick fresh
+demo: root build deps ## shows the program at work on the newest Debian
+	$(GO) run ./lab/cmd/demo
 
-# Everything but what has a target of its own below.
+test: FUZZTIME := 5s
+test: root lint unit lab fuzz rpmlint lintian verify-reproducible boot-test initrd-test-quick fresh ## all tests; as root
+
+# All but what has a target of its own below. The race detector is for the packages that start goroutines; the others run the
+# program, or do one thing after the other. Many tests wait, so there are more packages at a time than cores.
+UNIT_SKIP := -e /lab -e /boottest -e /faults -e /packaging/dracut
+UNIT_PLAIN := -e /nm-azure-dispatch$$ -e /packaging/
 unit: TOOLS += gcc:gcc /usr/include/stdlib.h:libc6-dev
-unit: build deps
+unit: build deps ## what needs no lab, the concurrent parts with the race detector
 	$(GO) vet ./...
-	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=on -count=1 \
-		$$($(GO) list ./... | grep -v -e /lab -e /boottest -e /faults -e /dracut)
+	$(GO) test -shuffle=on -count=1 -p=4 $$($(GO) list ./... | grep -v $(UNIT_SKIP) | grep $(UNIT_PLAIN))
+	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=on -count=1 -p=4 \
+		$$($(GO) list ./... | grep -v $(UNIT_SKIP) | grep -v $(UNIT_PLAIN))
 
-lab: root build deps
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout=20m -p=1 -parallel=6 ./lab/...
+lab: root build deps ## the program on the real daemons; as root
+	$(GO) test -count=1 -timeout=20m -p=1 -parallel=6 ./lab/...
 
-lint: go-version
+lint: go-version ## gofumpt and staticcheck
 	@out=$$($(GOFUMPT) -l .); [ -z "$$out" ] || { echo "gofumpt would change: $$out" >&2; exit 1; }
 	$(STATICCHECK) -checks all ./...
 
-# Each target for FUZZTIME, from the seeds in the code and the corpus that is committed. go test fails now and then with
+# Each target for FUZZTIME, with what that finds kept as it is: by default minimizing takes most of the time. From the seeds in the code and the corpus that is committed. go test fails now and then with
 # "context deadline exceeded" and no input when the time is up (golang.org/issue/75804); that is no finding.
-fuzz: go-version
+fuzz: go-version ## each fuzz target for FUZZTIME
 	@set -e; grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | while IFS=: read -r file f; do \
-		out=$$($(GO) test -run='^$$' -fuzz="^$${f#func }$$" -fuzztime=$(FUZZTIME) "$$(dirname "$$file")" 2>&1) || \
+		out=$$($(GO) test -run='^$$' -fuzz="^$${f#func }$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=1x "$$(dirname "$$file")" 2>&1) || \
 			case $$out in *'Failing input'*) echo "$$out"; exit 1;; *'context deadline exceeded'*) ;; *) echo "$$out"; exit 1;; esac; \
 		echo "$${f#func }: $$(echo "$$out" | grep -o 'execs: [0-9]*' | tail -n 1)"; done
 
-bench: build deps
+bench: build deps ## the program against its peers
 	GO=$(GO) $(GO) test -run='^$$' -bench=. -benchtime=300x ./cmd/nm-azure-dispatch
 
 # The demo on a machine with nothing on it but make, ca-certificates and Go: a Debian tree made from nothing.
 SUITE := trixie
-fresh: root deps
+fresh: root deps ## the demo on a minimal Debian; as root
 	GO=$(GO) test/fresh.sh $(SUITE)
 
-clean:
+clean: ## removes what was built
 	rm -rf bin dist
 
 go-version:

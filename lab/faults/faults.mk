@@ -2,10 +2,10 @@
 .PHONY: faults faults-doc
 FAULTS_TESTS := Mishaps|Messes|Killed|Storm|Veths|Timer|WireServerAway|HolderKilled|HandOver|NoUnit
 
-faults: build deps
+faults: build deps ## everything that can go wrong; as root, ten minutes
 	$(GO) run ./lab/faults/cmd/faults
-	FAULTS=all CGO_ENABLED=0 $(GO) test -count=1 -timeout=12m -parallel=4 -run '$(FAULTS_TESTS)' ./lab
+	FAULTS=all $(GO) test -count=1 -timeout=12m -parallel=4 -run '$(FAULTS_TESTS)' ./lab
 
 # The same cases; the tables of docs/reliability.md are replaced.
-faults-doc: build deps
+faults-doc: build deps ## the tables of docs/reliability.md
 	$(GO) run ./lab/faults/cmd/faults -write docs/reliability.md

@@ -11,7 +11,7 @@ BOOT_TOOLS := mmdebstrap:mmdebstrap ip:iproute2 nsenter:util-linux qemu-system-x
 
 .PHONY: srpm rpm sbom rpm-tools rpmlint verify-reproducible boot-test
 
-rpm: $(RPM).src.rpm $(RPM).x86_64.rpm $(RPM).aarch64.rpm sbom
+rpm: $(RPM).src.rpm $(RPM).x86_64.rpm $(RPM).aarch64.rpm sbom ## RPMs and their SBOMs in dist/
 srpm: $(RPM).src.rpm
 sbom: $(RPM).x86_64.cdx.json $(RPM).aarch64.cdx.json
 
@@ -31,13 +31,13 @@ $(RPM).%.cdx.json: $(RPM).%.rpm packaging/rpm/sbom/main.go
 	$(GO) run ./packaging/rpm/sbom $@.binary $< >$@
 	rm $@.binary
 
-rpmlint: rpm
+rpmlint: rpm ## rpmlint on the RPMs
 	$(install-tools)
 	rpmlint --strict --config packaging/rpm/rpmlint.toml $(RPM).*.rpm
 
-verify-reproducible: rpm deb
+verify-reproducible: rpm deb ## builds the packages again and compares
 	GO=$(GO) packaging/rpm/verify.sh $(VERSION) $(RPM).*.rpm $(DEB)_*.deb
 
-boot-test: root $(RPM).x86_64.rpm $(RPM_OLDER)
+boot-test: root $(RPM).x86_64.rpm $(RPM_OLDER) ## boots Debian in QEMU with the RPM; as root
 	$(install-tools)
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -parallel 2 ./packaging/boottest -rpm $(CURDIR)/$(RPM).x86_64.rpm -older $(CURDIR)/$(RPM_OLDER)
+	$(GO) test -count=1 -timeout 30m -parallel 2 ./packaging/boottest -rpm $(CURDIR)/$(RPM).x86_64.rpm -older $(CURDIR)/$(RPM_OLDER)
