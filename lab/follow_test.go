@@ -16,6 +16,26 @@ func blockDefault(t *testing.T, l *lab.Lab) {
 		"add rule ip x out ip daddr "+lab.Constant+" tcp dport 80 drop")
 }
 
+// The unit began with the default address, which does not answer, before NetworkManager had a lease; the lease names
+// another. The hook finds the lock held, the unit follows.
+func TestFirstLeaseIsFollowed(t *testing.T) {
+	t.Parallel()
+	onEverySuite(t, func(t *testing.T, suite string) {
+		c := withUnits(quiet())
+		c.Daemons = map[lab.Daemon]lab.State{lab.NetworkManager: lab.Stopped}
+		c.Lease = new(lab.AzureLease().WithAddrs(lab.OptWireServer, lab.Other))
+		c.NICs, c.Profiles = []string{"eth0", "eth1"}, []lab.Profile{{ID: "eth0"}}
+		l := startProduct(t, suite, c)
+		blockDefault(t, l)
+		run(t, l, "sh", "-c", "ip addr add 10.77.0.9/24 dev eth1; ip route add default via 10.77.0.1 metric 9999")
+		run(t, l, "systemctl", "start", unit)
+		logged(t, l, "attempt-failed")
+		ok(t, l.Guest.Start(t.Context(), lab.NetworkManager))
+		connected(t, l, "eth0")
+		readyAt(t, l, lab.Other, time.Now())
+	})
+}
+
 // The lease names another WireServer when it is renewed: the address and the routes stay as they were.
 func TestRenewedLeaseIsFollowed(t *testing.T) {
 	t.Parallel()

@@ -48,7 +48,6 @@ var ErrOption245Unknown = errors.New("systemd-networkd before 256 does not repor
 type Link struct {
 	Name       string
 	Index      int
-	MAC        string // as in "00:0d:3a:12:34:56"; "" if it has none
 	Master     int    // index of the bond, bridge or VRF that it is part of; 0 if none
 	OperState  string // as networkctl prints it, "routable"
 	AdminState string // as networkctl prints it, "configured"

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
@@ -28,7 +27,6 @@ type linkJSON struct {
 	Index, MasterInterfaceIndex                 int
 	Name, OperationalState, AdministrativeState string
 	NetworkFile                                 string
-	HardwareAddress                             numbers
 	Addresses, DNS, Routes                      []entryJSON
 	DHCPv4Client                                *clientJSON
 }
@@ -59,20 +57,15 @@ type clientJSON struct {
 // encoding/json takes for base64.
 type numbers []int
 
-func (n numbers) bytes() ([]byte, bool) {
+// addr returns the zero Addr for what is no address.
+func (n numbers) addr() netip.Addr {
 	b := make([]byte, len(n))
 	for i, v := range n {
 		if v < 0 || v > 255 {
-			return nil, false
+			return netip.Addr{}
 		}
 		b[i] = byte(v)
 	}
-	return b, len(b) > 0
-}
-
-// addr returns the zero Addr for what is no address.
-func (n numbers) addr() netip.Addr {
-	b, _ := n.bytes()
 	a, _ := netip.AddrFromSlice(b)
 	return a
 }
@@ -105,9 +98,6 @@ func (j *linkJSON) link() Link {
 		Lease:   j.lease(),
 	}
 	l.DHCP = l.Lease != nil || j.DHCPv4Client != nil
-	if mac, ok := j.HardwareAddress.bytes(); ok {
-		l.MAC = net.HardwareAddr(mac).String()
-	}
 	for _, d := range j.DNS {
 		if a := d.Address.addr(); a.IsValid() {
 			l.Nameservers = append(l.Nameservers, a)

@@ -60,7 +60,7 @@ func TestParse(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := networkd.Link{
-				Name: "eth0", Index: 2, MAC: "00:0d:3a:3a:95:39", OperState: "routable", AdminState: "configured",
+				Name: "eth0", Index: 2, OperState: "routable", AdminState: "configured",
 				Managed: true, DHCP: true, Nameservers: addrs("168.63.129.16 10.77.0.1"),
 				Lease: &nm.Lease{
 					Address: netip.MustParseAddr("10.77.0.153"), Nameservers: addrs("168.63.129.16 10.77.0.1"), Routers: addrs("10.77.0.1"),
