@@ -426,6 +426,10 @@ var cases = []struct {
 		byNetworkd(s)
 		lost(s)
 	}, "link-dns fail nameservers-not-networkds; lookup fail lookup-failed"},
+	{"networkd, resolved stopped", func(s *machine.Snapshot) {
+		byNetworkd(s)
+		stopped(machine.Unit{File: "enabled"})(s)
+	}, "resolved fail resolved-stopped"},
 	{"networkd has no route", func(s *machine.Snapshot) {
 		byNetworkd(s)
 		noRoute(syscall.ENETUNREACH)(s)

@@ -16,7 +16,10 @@ import (
 func resolved(s *machine.Snapshot) result {
 	const name = machine.UnitResolved
 	u, used := s.Units.Of(name), s.Conf.ResolvConf.Resolved()
-	next := again(s)
+	then, next := withEvent, []string{again(s)}
+	if s.ByNetworkd() { // which systemd-resolved reads by itself
+		then, next = "", nil
+	}
 	switch {
 	case s.Resolved.Err == nil && s.Resolved.V.ResolvConf != "":
 		return ok("systemd-resolved is running, resolv.conf mode " + s.Resolved.V.ResolvConf)
@@ -29,13 +32,14 @@ func resolved(s *machine.Snapshot) result {
 	case !used:
 		return skip("no-resolved", "systemd-resolved is not running, and /etc/resolv.conf does not lead to it: the nameservers are NetworkManager's")
 	case u.Masked():
-		return fail("resolved-masked", "systemd-resolved is masked, but /etc/resolv.conf leads to it", "unmask it"+withEvent, "sudo systemctl unmask "+name, "sudo systemctl enable --now "+name, next)
+		return fail("resolved-masked", "systemd-resolved is masked, but /etc/resolv.conf leads to it", "unmask it"+then,
+			append([]string{"sudo systemctl unmask " + name, "sudo systemctl enable --now " + name}, next...)...)
 	case u.File == "" && s.Units.Systemd && s.ByNetworkd():
 		return fail("resolved-missing", "systemd-resolved is not installed, but /etc/resolv.conf leads to it", "install it, or name the nameservers in /etc/resolv.conf")
 	case u.File == "" && s.Units.Systemd:
 		return fail("resolved-missing", "systemd-resolved is not installed, but /etc/resolv.conf leads to it", "install it, or have NetworkManager write the file", "sudo rm /etc/resolv.conf", "sudo nmcli general reload dns-rc")
 	}
-	return fail("resolved-stopped", "systemd-resolved is not running, but /etc/resolv.conf leads to it", "start it"+withEvent, "sudo systemctl enable --now "+name, next)
+	return fail("resolved-stopped", "systemd-resolved is not running, but /etc/resolv.conf leads to it", "start it"+then, append([]string{"sudo systemctl enable --now " + name}, next...)...)
 }
 
 func resolvConf(s *machine.Snapshot) result {
