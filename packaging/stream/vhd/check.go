@@ -124,14 +124,14 @@ func (c *checker) footer(f Footer) error {
 		c.problem(data+offDataOffset, fix, "the data offset is 0x%016x, want all ones (0x%016x), as there is no header", f.DataOffset, uint64(noDataOffset))
 	}
 	if f.CurrentSize%MiB != 0 || f.CurrentSize == 0 {
-		c.problem(data+offCurrentSize, fix, "the current size is %d, which is %d bytes over %d MiB; want a multiple of 1 MiB (%d bytes)",
-			f.CurrentSize, f.CurrentSize%MiB, f.CurrentSize/MiB, MiB)
+		c.problem(data+offCurrentSize, fix, "the current size is %d, which is %s over %d MiB; want a multiple of 1 MiB (%d bytes)",
+			f.CurrentSize, count(int64(f.CurrentSize%MiB), "byte", "bytes"), f.CurrentSize/MiB, MiB)
 	}
 	if f.Type == Fixed && (f.CurrentSize > uint64(data) || data == 0) {
-		c.missing(data+offCurrentSize, "the current size is %d, but only %d bytes are before the footer", f.CurrentSize, data)
+		c.missing(data+offCurrentSize, "the current size is %d, but only %s before the footer", f.CurrentSize, count(data, "byte is", "bytes are"))
 	}
 	if f.Type == Fixed && f.CurrentSize < uint64(data) {
-		c.problem(data+offCurrentSize, fix, "the current size is %d, but %d bytes are before the footer: %d more", f.CurrentSize, data, uint64(data)-f.CurrentSize)
+		c.problem(data+offCurrentSize, fix, "the current size is %d, but %s before the footer: %d more", f.CurrentSize, count(data, "byte is", "bytes are"), uint64(data)-f.CurrentSize)
 	}
 	if f.Type != Fixed {
 		c.problem(data+offType, fix, "the disk type is %s, want %s", f.Type, Fixed)

@@ -188,6 +188,12 @@ func TestCheck(t *testing.T) {
 			missing("48: the current size is 0, but only 0 bytes are before the footer"),
 			"offset 0: the file has 512 bytes, want at least 20972032 (20 MiB and the footer)",
 		}},
+		{"a byte and a footer", &sparse{size: 513, tail: footer(mib+1, nil)}, []string{
+			"offset 49: the current size is 1048577, which is 1 byte over 1 MiB; want a multiple of 1 MiB (1048576 bytes)",
+			missing("49: the current size is 1048577, but only 1 byte is before the footer"),
+			"offset 0: the file has 513 bytes, want at least 20972032 (20 MiB and the footer)",
+			"warning: offset 0: there is no partition table: a VM cannot boot from the disk, which is right for a data disk only",
+		}},
 		{"footer of 64 MiB only", &sparse{size: 512, tail: footer(64*mib, nil)}, []string{
 			missing("48: the current size is 67108864, but only 0 bytes are before the footer"),
 			"offset 0: the file has 512 bytes, want at least 20972032 (20 MiB and the footer)",
