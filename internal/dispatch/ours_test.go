@@ -1,0 +1,256 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
+)
+
+// must runs one event that has to end well.
+func (w *world) must(t *testing.T, action nm.Action) []string {
+	t.Helper()
+	got, err := w.run(t, action, lease)
+	if err != nil {
+		t.Error(err)
+	}
+	return got
+}
+
+func (w *world) has(t *testing.T, what, servers string) {
+	t.Helper()
+	if !w.resolved.Equal(addrs(servers)) {
+		t.Errorf("%s: resolved has %v, want %q", what, w.resolved.Nameservers, servers)
+	}
+}
+
+const leaseServers = "168.63.129.16 10.0.0.1"
+
+// What was pushed stays ours while the link has no default route, while the
+// profile is a static one of the same servers, and while resolved is away.
+func TestOursStaysOurs(t *testing.T) {
+	between := map[string]func(w *world, on bool){
+		"never-default": func(w *world, on bool) { w.route = !on },
+		"static": func(w *world, on bool) {
+			w.dev.Lease = azureLease()
+			if on {
+				w.dev.Lease = nil
+			}
+		},
+		"resolved away": func(w *world, on bool) {
+			w.resolveErr = nil
+			if on {
+				w.resolveErr = resolv.ErrNotRunning
+			}
+		},
+	}
+	after := map[string]func(t *testing.T, w *world){
+		"another lease": func(t *testing.T, w *world) {
+			w.dev.Lease.Nameservers, w.dns.Nameservers = addrs("10.0.0.9"), addrs("10.0.0.9")
+			w.must(t, nm.Up)
+			w.has(t, "another lease", "10.0.0.9")
+		},
+		"ignore-auto-dns": func(t *testing.T, w *world) {
+			w.dns = nm.DNSConfig{}
+			w.must(t, nm.Reapply)
+			w.has(t, "ignore-auto-dns", "")
+		},
+		"down": func(t *testing.T, w *world) {
+			w.dns, w.route = nm.DNSConfig{}, false
+			w.must(t, nm.Down)
+			w.has(t, "down", "")
+		},
+	}
+	for name, change := range between {
+		for then, check := range after {
+			t.Run(name+", "+then, func(t *testing.T) {
+				w := healthy()
+				w.must(t, nm.Up)
+				change(w, true)
+				w.must(t, nm.Reapply)
+				if rec := w.records.Links()[2]; rec.State != boot.Pushed {
+					t.Errorf("record %+v, want it to stay", rec)
+				}
+				change(w, false)
+				check(t, w)
+			})
+		}
+	}
+}
+
+// NetworkManager's own property counts, where its entries miss the global DNS
+// configuration.
+func TestGlobalDNS(t *testing.T) {
+	w := healthy()
+	w.globalDNS = true
+	if got := w.must(t, nm.Up); !slices.Contains(got, "log nameservers-left interface=eth0 reason="+dispatch.GlobalDNS.Sentence()) {
+		t.Errorf("did %v", got)
+	}
+	w.has(t, "global-dns", "")
+}
+
+// What resolved refused is not asked, and the record names nothing.
+func TestRefusedPush(t *testing.T) {
+	w := healthy()
+	w.setErrs, w.silent = []error{errors.New("AccessDenied")}, addrs(leaseServers)
+	got := w.must(t, nm.Up)
+	for _, s := range got {
+		if strings.HasPrefix(s, "log nameserver-silent") || strings.HasPrefix(s, "log nameservers-pushed") {
+			t.Errorf("did %s", s)
+		}
+	}
+	if rec := w.records.Links()[2]; rec.State != boot.None {
+		t.Errorf("record %+v, want none", rec)
+	}
+}
+
+// resolved ends while it is asked: it may have done it, so the record stays.
+func TestPushWithoutReply(t *testing.T) {
+	w := healthy()
+	w.setErrs = []error{resolv.ErrNoReply}
+	if got := w.must(t, nm.Up); !slices.Contains(got, "start "+dispatch.Unit) {
+		t.Errorf("not handed over: %v", got)
+	}
+	if rec := w.records.Links()[2]; rec.State != boot.Pushed {
+		t.Errorf("record %+v, want pushed", rec)
+	}
+}
+
+// Nothing is kept for a link that is gone, on down and on any other event.
+func TestGoneLink(t *testing.T) {
+	for _, action := range []nm.Action{nm.Down, nm.DHCP4Change} {
+		w := healthy()
+		w.must(t, nm.Up)
+		w.indexErr = fs.ErrNotExist
+		if got := w.must(t, action); len(got) > 0 {
+			t.Errorf("did %v", got)
+		}
+		left, err := os.ReadDir(w.records.Dir + "/links")
+		if err != nil || len(left) > 0 {
+			t.Errorf("%s: left %v, %v", action, left, err)
+		}
+	}
+}
+
+// The unit goes on until resolved answers, and then the link has its servers.
+func TestFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := healthy()
+		w.resolveErr = errHang
+		w.must(t, nm.Up)
+		w.did = nil
+		go func() {
+			time.Sleep(6 * time.Second)
+			w.resolveErr = nil
+		}()
+		env := w.env()
+		env.Connect = func(context.Context, context.Context) (*dispatch.Bus, error) { return w.bus, nil }
+		start := time.Now()
+		if err := (&dispatch.Nameservers{Env: env}).Finish(t.Context()); err != nil {
+			t.Error(err)
+		}
+		w.has(t, "resolved answers", leaseServers)
+		if took := time.Since(start); took > 15*time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+// What is not running is not waited for where nothing was pushed, and not for
+// long where something was.
+func TestFinishWithout(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		"resolved":       func(w *world) { w.resolveErr = resolv.ErrNotRunning },
+		"NetworkManager": func(w *world) { w.devErr = nm.ErrNotRunning },
+		"bus":            func(w *world) { w.connectErr = errors.New("no such file") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				for pushed, limit := range map[bool]time.Duration{false: 0, true: 3 * time.Minute} {
+					w := healthy()
+					w.records = newStore(t)
+					if pushed {
+						w.must(t, nm.Up)
+					}
+					change(w)
+					w.run(t, nm.Down) // wires the bus; does nothing
+					env := w.env()
+					env.Connect = func(context.Context, context.Context) (*dispatch.Bus, error) { return w.bus, w.connectErr }
+					start := time.Now()
+					if err := (&dispatch.Nameservers{Env: env}).Finish(t.Context()); err != nil {
+						t.Error(err)
+					}
+					if took := time.Since(start); took > limit {
+						t.Errorf("pushed %v: took %v, want at most %v", pushed, took, limit)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A run that looks at the record before the lock looks again under it: of many
+// at once one reports.
+func TestOneReady(t *testing.T) {
+	for range 30 {
+		w := &world{records: newStore(t)}
+		var reports atomic.Int32
+		var wg sync.WaitGroup
+		start := make(chan struct{})
+		for range 40 {
+			wg.Go(func() {
+				c := &dispatch.CheckIn{Env: w.env(), Report: func(_ context.Context, r *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
+					reports.Add(1)
+					return wire.Outcome{Attempt: wire.Attempt{Server: r.Server, Via: wire.ViaHealth}, Attempts: 1}, nil
+				}}
+				<-start
+				if _, err := c.Run(t.Context(), otherServer, false); err != nil && !errors.Is(err, boot.ErrLocked) {
+					t.Error(err)
+				}
+			})
+		}
+		close(start)
+		wg.Wait()
+		if n := reports.Load(); n != 1 {
+			t.Fatalf("%d reports, want 1", n)
+		}
+	}
+}
+
+// An update first clears what was pushed: at any moment the record names what
+// resolved has.
+func TestUpdateClearsFirst(t *testing.T) {
+	w := healthy()
+	w.must(t, nm.Up)
+	w.dev.Lease.Nameservers, w.dns.Nameservers = addrs("10.0.0.9"), addrs("10.0.0.9")
+	w.must(t, nm.Up)
+	var sets []string
+	for _, s := range w.did {
+		if strings.HasPrefix(s, "set nameservers") {
+			sets = append(sets, s)
+		}
+	}
+	if diff := cmp.Diff([]string{"set nameservers 2 [10.0.0.9]", "set nameservers 2 []"}, sets); diff != "" {
+		t.Errorf("sets, sorted (-want +got):\n%s", diff)
+	}
+	if got := fmt.Sprint(w.records.Links()[2].Nameservers); got != fmt.Sprint([]netip.Addr{netip.MustParseAddr("10.0.0.9")}) {
+		t.Errorf("record names %s", got)
+	}
+}
