@@ -228,7 +228,7 @@ func (n *Nameservers) push(ctx context.Context, bus *Bus, l Link, v LinkView, p 
 		err = bus.SetNameservers(ctx, l.Index, p.Nameservers)
 	}
 	if err != nil {
-		if ctx.Err() == nil && !errors.Is(err, resolv.ErrNoReply) && !errors.Is(err, resolv.ErrNotRunning) {
+		if definite(ctx, err) {
 			n.record(l, refused(v, cleared, p.SetDomains))
 		}
 		return err
@@ -236,13 +236,19 @@ func (n *Nameservers) push(ctx context.Context, bus *Bus, l Link, v LinkView, p 
 	if p.SetDomains && len(p.Domains) > 0 {
 		err = bus.SetDomains(ctx, l.Index, p.Domains)
 	}
-	if err != nil && ctx.Err() == nil {
+	if definite(ctx, err) {
 		rec.Domains = nil // refused: they are not ours
 		n.record(l, rec)
 	}
 	n.Log(journal.NameserversPushed, slog.String("interface", l.Name),
 		slog.String("nameservers", join(p.Nameservers)), slog.String("domains", strings.Join(rec.Domains, " ")))
 	return errors.Join(err, bus.FlushCaches(ctx))
+}
+
+// definite reports whether resolved refused a change; otherwise it was made, or
+// may have been.
+func definite(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() == nil && !errors.Is(err, resolv.ErrNoReply) && !errors.Is(err, resolv.ErrNotRunning)
 }
 
 // refused returns the record after resolved refused the servers of a push.

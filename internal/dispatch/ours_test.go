@@ -133,6 +133,16 @@ func TestPushWithoutReply(t *testing.T) {
 	}
 }
 
+// The same for the domains (found by TestAnyOrder): they may be there.
+func TestDomainsWithoutReply(t *testing.T) {
+	w := healthy()
+	w.domainsErr = resolv.ErrNoReply
+	w.must(t, nm.Up)
+	if rec := w.records.Links()[2]; !slices.Equal(rec.Domains, []string{"a.example"}) {
+		t.Errorf("record %+v, want it to name the domain", rec)
+	}
+}
+
 // Nothing is kept for a link that is gone, on down and on any other event.
 func TestGoneLink(t *testing.T) {
 	for _, action := range []nm.Action{nm.Down, nm.DHCP4Change} {
