@@ -7,7 +7,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
 )
 
-// The failed units under the real systemd, without NetworkManager, and with the bus's daemon stopped: Azure receives what the
+// The failed units under the real systemd, without NetworkManager and the bus: Azure receives what the
 // unit logged, and no Ready follows in the same boot.
 func TestReportFailedUnits(t *testing.T) {
 	onEverySuite(t, func(t *testing.T, suite string) {

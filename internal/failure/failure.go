@@ -19,8 +19,12 @@ const (
 	maxLines = 20
 )
 
-// unitFailed matches systemd's entries about a job that failed, sd-messages.h.
-const unitFailed = "MESSAGE_ID=be02cf6855d2428ba40df7e9d022f03d"
+// Matches of journalctl: what a unit's processes logged, and systemd's entries
+// about a job that failed, sd-messages.h.
+const (
+	ownLines   = "_SYSTEMD_UNIT="
+	unitFailed = "MESSAGE_ID=be02cf6855d2428ba40df7e9d022f03d"
+)
 
 // Unit is a unit of systemd, or what else failed.
 type Unit struct {
@@ -33,7 +37,7 @@ type Unit struct {
 // that it logged. If nothing failed it is the units that still start, sinceBoot
 // after the boot began. What cannot be read is missing in it.
 func Describe(ctx context.Context, limit int, sinceBoot time.Duration) string {
-	failed, err := units(ctx, "failed")
+	found, err := units(ctx)
 	if err != nil {
 		return Text("the failed units cannot be read: "+err.Error(), nil, limit)
 	}
@@ -42,17 +46,20 @@ func Describe(ctx context.Context, limit int, sinceBoot time.Duration) string {
 	for _, line := range slices.Backward(journal(ctx, "_PID=1", unitFailed, "JOB_RESULT=timeout")) {
 		all = append(all, Unit{Name: strings.TrimSuffix(line, ".")})
 	}
-	for _, name := range failed {
-		all = append(all, Unit{name, lines(ctx, name)})
+	for _, name := range found[stateFailed] {
+		own := journal(ctx, ownLines+name)
+		if len(own) == 0 {
+			own = journal(ctx, "UNIT="+name) // what systemd logged about it
+		}
+		all = append(all, Unit{name, own})
 	}
 	if len(all) > 0 {
 		return Text("failed", all, limit)
 	}
-	starting, err := units(ctx, "activating")
-	for _, name := range starting {
-		all = append(all, Unit{name, lines(ctx, name)})
+	for _, name := range found[stateStarting] {
+		all = append(all, Unit{name, journal(ctx, ownLines+name)})
 	}
-	if err != nil || len(all) == 0 {
+	if len(all) == 0 {
 		return Text("the boot was given up, but no unit failed; the serial console may say why", nil, limit)
 	}
 	return Text(fmt.Sprintf("still starting after %d s", int(sinceBoot.Seconds())), all, limit)

@@ -1,106 +1,77 @@
 package failure
 
 import (
-	"cmp"
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
-
-	"github.com/godbus/dbus/v5"
 )
 
-// Names of systemd, org.freedesktop.systemd1(5), and the socket that it listens
-// at for root, whether there is a bus or not.
+// askLimit bounds each question to systemd and to the journal.
+const askLimit = 10 * time.Second
+
+// states of units that say why a boot does not go on, and what is read of each,
+// org.freedesktop.systemd1(5).
 const (
-	privateSocket = "unix:path=/run/systemd/private"
-	systemd       = "org.freedesktop.systemd1"
-	managerPath   = "/org/freedesktop/systemd1"
-	getProperty   = "org.freedesktop.DBus.Properties.Get"
+	stateFailed   = "failed"
+	stateStarting = "activating"
+	properties    = "Id,ActiveState,Result,ExecMainStatus,StateChangeTimestampMonotonic"
 )
 
-// askLimit bounds the questions to systemd, and each one to the journal.
-const askLimit = 5 * time.Second
-
-// connect opens systemd's own socket.
-func connect(ctx context.Context) (*dbus.Conn, error) {
-	conn, err := dbus.Dial(privateSocket, dbus.WithContext(ctx))
-	if err != nil {
-		return nil, fmt.Errorf("systemd: %w", err)
-	}
-	if err := conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Geteuid()))}); err != nil {
-		_ = conn.Close()
-		return nil, fmt.Errorf("systemd: %s: %w", privateSocket, err)
-	}
-	return conn, nil
-}
-
-// units returns the units in a state, the one first that came to it first, and
-// without those that failed because systemd ended them for emergency.target.
-func units(ctx context.Context, state string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	conn, err := connect(ctx)
+// units returns the names of the units in each state, the one first that came to
+// it first, and without those that failed because systemd ended them for
+// emergency.target. systemctl finds systemd with a bus and without.
+func units(ctx context.Context) (map[string][]string, error) {
+	out, err := run(ctx, "systemctl", "show", "--state="+stateFailed, "--state="+stateStarting, "--property="+properties, "*")
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
-	var rows [][]any // a(ssssssouso): the name is first, the object's path seventh
-	list := conn.Object(systemd, managerPath).CallWithContext(ctx, systemd+".Manager.ListUnitsFiltered", 0, []string{state})
-	if err := list.Store(&rows); err != nil {
-		return nil, fmt.Errorf("systemd: %w", err)
+	var all []map[string]string
+	for block := range strings.SplitSeq(out, "\n\n") {
+		u := map[string]string{}
+		for line := range strings.Lines(block) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+			u[name] = value
+		}
+		all = append(all, u)
 	}
-	since := map[string]uint64{}
-	var names []string
-	for _, r := range rows {
-		if len(r) < 7 {
-			continue // never so
-		}
-		name, _ := r[0].(string)
-		path, _ := r[6].(dbus.ObjectPath)
-		// What cannot be read, or is no service's, stays as it is.
-		var at uint64
-		var result string
-		var status int32
-		property := func(iface, property string, value any) {
-			_ = conn.Object(systemd, path).CallWithContext(ctx, getProperty, 0, systemd+iface, property).Store(value)
-		}
-		property(".Unit", "StateChangeTimestampMonotonic", &at)
-		property(".Service", "Result", &result)
-		property(".Service", "ExecMainStatus", &status)
-		if result == "signal" && syscall.Signal(status) == syscall.SIGTERM {
-			continue
-		}
-		since[name] = at
-		names = append(names, name)
+	since := func(u map[string]string) int {
+		n, _ := strconv.Atoi(u["StateChangeTimestampMonotonic"])
+		return n
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(since[a], since[b]), cmp.Compare(a, b)) })
+	slices.SortStableFunc(all, func(a, b map[string]string) int { return since(a) - since(b) })
+	names := map[string][]string{}
+	for _, u := range all {
+		if u["Result"] != "signal" || u["ExecMainStatus"] != "15" { // SIGTERM
+			names[u["ActiveState"]] = append(names[u["ActiveState"]], u["Id"])
+		}
+	}
 	return names, nil
 }
 
-// lines returns what a unit's processes logged in this boot, newest first; if
-// nothing, what systemd logged about it.
-func lines(ctx context.Context, unit string) []string {
-	if own := journal(ctx, "_SYSTEMD_UNIT="+unit); len(own) > 0 {
-		return own
-	}
-	return journal(ctx, "UNIT="+unit)
+// journal returns the newest lines of this boot that match all of match, the
+// newest first; none without journalctl.
+func journal(ctx context.Context, match ...string) []string {
+	options := []string{"--quiet", "--no-pager", "--boot", "--output=cat", "--reverse", "--lines=" + strconv.Itoa(maxLines)}
+	out, _ := run(ctx, "journalctl", append(options, match...)...)
+	return strings.FieldsFunc(out, func(c rune) bool { return c == '\n' })
 }
 
-// journal returns the newest lines that match all of match; none without
-// journalctl.
-func journal(ctx context.Context, match ...string) []string {
+// run returns what a command prints on standard output.
+func run(ctx context.Context, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	options := []string{"--quiet", "--no-pager", "--boot", "--output=cat", "--reverse", "--lines=" + strconv.Itoa(maxLines)}
-	out, err := exec.CommandContext(ctx, "journalctl", append(options, match...)...).Output()
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
 	if err != nil {
-		return nil
+		return "", fmt.Errorf("%s: %w: %s", name, errors.Join(ctx.Err(), err), strings.TrimSpace(stderr.String()))
 	}
-	return strings.FieldsFunc(string(out), func(c rune) bool { return c == '\n' })
+	return string(out), nil
 }

@@ -76,7 +76,7 @@ func TestReported(t *testing.T) {
 			want: []string{"sysroot.mount: ", "/sysroot"},
 		},
 		{
-			name: "takes too long", config: remote("http://10.77.0.1:81/c.ign?sig=s3cret"), cmdline: azure + first + noRoot + "rd.nm-azure-dispatch.report-after=20s",
+			name: "takes too long", config: remote("http://10.77.0.1:81/c.ign?sig=s3cret"), cmdline: azure + first + noRoot + "rd.nm-azure-dispatch.report-after=2min",
 			want: []string{"still starting after ", "ignition-fetch.service: ", "http://10.77.0.1:81/c.ign?[...]", "connection refused"},
 		},
 		{

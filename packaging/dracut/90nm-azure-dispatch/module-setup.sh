@@ -3,7 +3,7 @@
 # nm-azure-report-generator decides at boot.
 
 check() {
-    require_binaries /usr/libexec/nm-azure-dispatch journalctl
+    require_binaries /usr/libexec/nm-azure-dispatch systemctl journalctl
 }
 
 depends() {
@@ -16,7 +16,7 @@ installkernel() {
 }
 
 install() {
-    inst_multiple /usr/libexec/nm-azure-dispatch journalctl
+    inst_multiple /usr/libexec/nm-azure-dispatch systemctl journalctl
     inst_simple "$moddir/nm-azure-report-failure.service" "$systemdsystemunitdir/nm-azure-report-failure.service"
     inst_simple "$moddir/nm-azure-report-failure.timer" "$systemdsystemunitdir/nm-azure-report-failure.timer"
     inst_script "$moddir/nm-azure-report-generator" "$systemdutildir/system-generators/nm-azure-report-generator"
