@@ -18,7 +18,7 @@ const (
 	// maxBody bounds the body of a 2xx answer, in bytes. Real goal states have
 	// under 4 KiB, real replies to a report none. What encoding/xml makes of a
 	// document can be twenty times as large.
-	maxBody = 32 << 10
+	maxBody = 16 << 10
 	// maxExcerpt bounds what an error quotes of an answer, in bytes.
 	maxExcerpt = 128
 )

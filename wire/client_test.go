@@ -244,12 +244,12 @@ func TestAttemptErrors(t *testing.T) {
 		{
 			"100 MB",
 			wiretest.Script{GoalState: each(wiretest.Step{BodyBytes: 100_000_000})},
-			"wire: goal state: longer than the limit of 32768 bytes",
+			"wire: goal state: longer than the limit of 16384 bytes",
 		},
 		{
 			"100 MB, chunked",
 			wiretest.Script{GoalState: each(wiretest.Step{BodyBytes: 100_000_000, Chunked: true})},
-			"wire: goal state: longer than the limit of 32768 bytes",
+			"wire: goal state: longer than the limit of 16384 bytes",
 		},
 		{
 			"long header",
