@@ -1,0 +1,39 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
+)
+
+// shell quotes a word for a shell where that is needed.
+func shell(word string) string {
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./:@", c)
+	}
+	if word != "" && strings.TrimFunc(word, plain) == "" {
+		return word
+	}
+	return fmt.Sprintf("'%s'", strings.ReplaceAll(word, "'", `'\''`))
+}
+
+// modify are the commands that change a profile; none if none is known.
+func modify(profile, settings string) []string {
+	if profile == "" {
+		return nil
+	}
+	return []string{"sudo nmcli connection modify " + shell(profile) + " " + settings, "sudo nmcli connection up " + shell(profile)}
+}
+
+// again is the command that has the program look at the interface again.
+func again(s *machine.Snapshot) string {
+	d, known := s.Device()
+	switch {
+	case s.ByNetworkd() || !known || s.NM.Err != nil:
+		return "sudo systemctl start " + machine.UnitCheckIn
+	case number(s.NM.V.Version) < reapplyFrom && d.Profile.Name != "":
+		return "sudo nmcli connection up " + shell(d.Profile.Name)
+	}
+	return "sudo nmcli device reapply " + shell(s.Interface)
+}

@@ -1,0 +1,136 @@
+package doctor
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
+)
+
+// linkDNS compares the nameservers in use with what they should be.
+func linkDNS(s *machine.Snapshot) result {
+	switch {
+	case s.Resolved.Err != nil && s.Conf.ResolvConf.Resolved():
+		return skip("not-checked", "not checked: resolved failed")
+	case s.ByNetworkd():
+		return linkDNSNetworkd(s)
+	case s.Resolved.Err != nil:
+		return linkDNSFile(s)
+	}
+	view := s.LinkView(s.Interface)
+	plan, want := dispatch.Decide(view), view.DNS.Nameservers
+	have := servers(view.Have)
+	seen := fmt.Sprintf("systemd-resolved has %s, NetworkManager wants %s", some(have), some(want))
+	switch {
+	case plan.Action == dispatch.ActPush && view.Primary:
+		return fail(string(plan.Code), seen+": the hook has not configured them", "re-run the dispatcher hook", again(s))
+	case plan.Action == dispatch.ActUndo:
+		return warn(string(plan.Code), seen+": those that nm-azure-dispatch configured are no longer wanted", "re-run the dispatcher hook", again(s))
+	case plan.Code == dispatch.UpToDate || len(want) > 0 && view.Have.Contains(want):
+		return ok(fmt.Sprintf("%s, from %s", join(have), source(view)))
+	case plan.Code == dispatch.OtherServers:
+		return fail(string(plan.Code), seen+": "+plan.Reason, "remove them, unless they are intended", "sudo resolvectl revert "+shell(s.Interface), again(s))
+	case plan.Code == dispatch.GlobalServers:
+		return warn(string(plan.Code), seen+": "+plan.Reason, "nothing is to be done if they are intended", "resolvectl status")
+	case len(have) > 0:
+		return ok(fmt.Sprintf("%s; %s", join(have), plan.Reason))
+	case plan.Code == dispatch.NotDefaultRoute:
+		return warn(string(plan.Code), seen+": "+plan.Reason, "nothing is to be done if another interface has them", "resolvectl dns")
+	}
+	return decided(s, plan, seen+": "+plan.Reason)
+}
+
+// decided is for a link that has no nameservers, and that the hook leaves alone
+// since a setting says so: the setting is what can be changed. No server is ever
+// advised that the lease does not have.
+func decided(s *machine.Snapshot, plan dispatch.Plan, seen string) result {
+	p := s.Profile()
+	const keep = "; to keep it, name the servers in DNS= in /etc/systemd/resolved.conf"
+	var settings []string
+	if p.DNS {
+		settings = append(settings, "ipv4.dns ''")
+	}
+	if p.IgnoreAutoDNS {
+		settings = append(settings, "ipv4.ignore-auto-dns no")
+	}
+	switch {
+	case plan.Code == dispatch.GlobalDNS && s.Conf.Global != "":
+		return fail(string(plan.Code), seen, "remove the [global-dns] sections from /"+s.Conf.Global+keep+"; after the removal", "sudo nmcli general reload", again(s))
+	case plan.Code == dispatch.GlobalDNS:
+		return fail(string(plan.Code), seen, "remove the global DNS configuration from NetworkManager"+keep)
+	case len(settings) > 0 && s.Lease() != nil:
+		return fail(string(plan.Code), fmt.Sprintf("%s; the profile %q says so", seen, p.Name), "take the lease's "+some(s.Lease().Nameservers)+keep, modify(p.Name, strings.Join(settings, " "))...)
+	case s.Lease() == nil || len(s.Lease().Nameservers) == 0:
+		return fail(string(plan.Code), seen, "set DNS servers in the virtual network, or use DHCP")
+	}
+	return fail(string(plan.Code), seen, "re-run the dispatcher hook once the device is ok", again(s))
+}
+
+// linkDNSNetworkd compares what systemd-networkd has with what systemd-resolved,
+// which reads it by itself, has.
+func linkDNSNetworkd(s *machine.Snapshot) result {
+	l, _ := s.NetworkdLink()
+	have := servers(s.Resolved.V.State(s.Index(s.Interface)))
+	say, run := "have systemd-resolved read them again", "sudo systemctl restart "+machine.UnitResolved
+	if s.Resolved.Err != nil {
+		have, say, run = s.Conf.ResolvConf.Servers, "name the lease's there, unless others are intended", "cat /etc/resolv.conf"
+	}
+	if len(l.Nameservers) == 0 && len(have) == 0 {
+		return fail("networkd-no-nameservers", "systemd-networkd has no nameservers for "+s.Interface+": it lost the lease's when it was restarted, or UseDNS=no says so",
+			"ask the DHCP server again", "sudo networkctl reconfigure "+shell(s.Interface))
+	}
+	return compare("nameservers-not-networkds", fmt.Sprintf("systemd-networkd has %s for %s, in use are %s", some(l.Nameservers), s.Interface, some(have)), have, l.Nameservers, say, run)
+}
+
+// linkDNSFile is for a machine without systemd-resolved: NetworkManager writes
+// /etc/resolv.conf.
+func linkDNSFile(s *machine.Snapshot) result {
+	have, want := s.Conf.ResolvConf.Servers, s.NM.V.DNSConfig(s.Interface).Nameservers
+	seen := fmt.Sprintf("/etc/resolv.conf has %s, NetworkManager wants %s", some(have), some(want))
+	if len(have) == 0 && len(want) == 0 {
+		return decided(s, dispatch.Plan{Code: dispatch.NoDNSConfig}, seen)
+	}
+	return compare("resolv-conf-other", seen, have, want, "have NetworkManager write it", "sudo nmcli general reload dns-rc")
+}
+
+// compare judges the nameservers in use by those that are wanted.
+func compare(code, seen string, have, want []netip.Addr, say, run string) result {
+	switch {
+	case len(have) == 0:
+		return fail(code, seen, say, run)
+	case slices.ContainsFunc(want, func(a netip.Addr) bool { return !slices.Contains(have, a) }):
+		return warn(code, seen, say, run)
+	}
+	return ok(join(have))
+}
+
+// source tells who configured the link's nameservers.
+func source(v dispatch.LinkView) string {
+	if v.Record.State == boot.Pushed && v.Have.Equal(v.Record.Nameservers) {
+		return "nm-azure-dispatch"
+	}
+	return "NetworkManager"
+}
+
+func servers(s resolv.State) []netip.Addr {
+	var out []netip.Addr
+	for _, srv := range slices.Concat(s.Nameservers, s.Global) {
+		if !slices.Contains(out, srv.Addr) {
+			out = append(out, srv.Addr)
+		}
+	}
+	return out
+}
+
+// some is a list for people.
+func some(list []netip.Addr) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	return join(list)
+}
