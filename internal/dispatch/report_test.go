@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,8 +97,21 @@ func TestRelook(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		changes := make(chan struct{}, 1)
+		var mu sync.Mutex
 		now, found, looks := target("10.0.0.1"), true, 0
+		set := func(addr string, known bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			now, found, looks = target(addr), known, 0
+		}
+		looked := func() int {
+			mu.Lock()
+			defer mu.Unlock()
+			return looks
+		}
 		targets := dispatch.Relook(ctx, now.Server, changes, func(context.Context) (dispatch.Target, bool) {
+			mu.Lock()
+			defer mu.Unlock()
 			looks++
 			return now, found
 		})
@@ -114,22 +128,22 @@ func TestRelook(t *testing.T) {
 		if got := next(); got != "none" { // the same server
 			t.Error(got)
 		}
-		now, found = target("10.0.0.2"), false // nobody knows: the one before is followed on
+		set("10.0.0.2", false) // nobody knows: the one before is followed on
 		changes <- struct{}{}
 		if got := next(); got != "none" {
 			t.Error(got)
 		}
-		looks, found = 0, true
+		set("10.0.0.2", true)
 		for range 50 { // many changes at once are one look
 			select {
 			case changes <- struct{}{}:
 			default:
 			}
 		}
-		if got := next(); got != "10.0.0.2 after 200ms" || looks != 1 {
-			t.Errorf("%s, %d looks", got, looks)
+		if got := next(); got != "10.0.0.2 after 200ms" || looked() != 1 {
+			t.Errorf("%s, %d looks", got, looked())
 		}
-		now = target("10.0.0.3") // without a change of routes
+		set("10.0.0.3", true) // without a change of routes
 		if got := next(); got != "10.0.0.3 after 30s" {
 			t.Error(got)
 		}
