@@ -111,7 +111,7 @@ func failing(why string) map[string]string {
 	return map[string]string{
 		"usr/lib/systemd/system/failing.service": `[Unit]
 DefaultDependencies=no
-After=systemd-journald.socket
+After=basic.target
 Before=initrd.target
 ConditionPathExists=!/run/mended
 OnFailure=emergency.target
