@@ -51,7 +51,13 @@ func boot(t *testing.T, c lab.Config, setup, install string, others ...string) g
 		vm.Copies[f] = "/root/" + filepath.Base(f)
 	}
 	vm.Setup = "rpm -i --nodeps /root/" + filepath.Base(install) + "\n" + setup
-	v, err := lab.NewVM(t.Context(), vm)
+	return bootVM(t, vm)
+}
+
+// bootVM boots a machine.
+func bootVM(t *testing.T, c lab.VMConfig) guest {
+	t.Helper()
+	v, err := lab.NewVM(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,5 @@
 # The Debian packages, made of the RPMs. Included by the top Makefile behind packaging/rpm/rpm.mk.
 
-DEB := dist/nm-azure-dispatch_$(VERSION)-1
 DEB_FILES := $(wildcard packaging/deb/*)
 
 .PHONY: deb lintian

@@ -1,6 +1,7 @@
 # The packages and what is made from them. Included by the top Makefile, which sets GO and VERSION and installs TOOLS.
 
 RPM := dist/nm-azure-dispatch-$(VERSION)-1
+DEB := dist/nm-azure-dispatch_$(VERSION)-1
 # The boot test upgrades from this one.
 RPM_OLDER := dist/older/nm-azure-dispatch-0.0.1-1.x86_64.rpm
 RPM_FILES := $(shell packaging/rpm/sources.sh | tr '\0' '\n')
@@ -9,7 +10,7 @@ RPM_TOOLS := rpmbuild:rpm cpio:cpio file:file
 RPMLINT_TOOLS := rpmlint:rpmlint
 BOOT_TOOLS := mmdebstrap:mmdebstrap ip:iproute2 nsenter:util-linux qemu-system-x86_64:qemu-system-x86 mke2fs:e2fsprogs
 
-.PHONY: srpm rpm sbom rpm-tools rpmlint verify-reproducible boot-test
+.PHONY: srpm rpm sbom rpm-tools rpmlint verify-reproducible boot-test selinux-test
 
 rpm: $(RPM).src.rpm $(RPM).x86_64.rpm $(RPM).aarch64.rpm sbom ## RPMs and their SBOMs in dist/
 srpm: $(RPM).src.rpm
@@ -37,6 +38,13 @@ rpmlint: rpm ## rpmlint on the RPMs
 
 verify-reproducible: rpm deb ## builds the packages again and compares
 	GO=$(GO) packaging/rpm/verify.sh $(VERSION) $(RPM).*.rpm $(DEB)_*.deb
+
+# POLICY is an etc/selinux, as on any machine with SELinux: docs/decisions/0009-selinux.md.
+selinux-test: TOOLS := $(BOOT_TOOLS)
+selinux-test: root $(RPM).x86_64.rpm ## boots with the SELinux policy in POLICY, enforcing; as root
+	@[ -e "$(POLICY)/config" ] || { echo "selinux-test: POLICY=$(POLICY) has no file config: give it a directory such as /etc/selinux of a Fedora machine" >&2; exit 1; }
+	$(install-tools)
+	$(GO) test -count=1 -v -timeout 15m -run SELinux ./packaging/boottest -rpm $(CURDIR)/$(RPM).x86_64.rpm -policy $(abspath $(POLICY))
 
 boot-test: root $(RPM).x86_64.rpm $(RPM_OLDER) ## boots Debian in QEMU with the RPM; as root
 	$(install-tools)
