@@ -16,6 +16,7 @@ GOFUMPT := $(GO) run mvdan.cc/gofumpt@v0.12.0
 .PHONY: help build demo test unit lab lint fuzz bench fresh clean deps go-version root
 include packaging/rpm/rpm.mk
 include packaging/deb/deb.mk
+include packaging/sysext/sysext.mk
 include packaging/dracut/dracut.mk
 include lab/faults/faults.mk
 

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,12 +18,14 @@ const kernelPackage, kernelSuite = "linux-image-cloud-amd64", "bookworm"
 var modules = []string{
 	"drivers/virtio/virtio_ring", "drivers/virtio/virtio", "drivers/virtio/virtio_pci_legacy_dev",
 	"drivers/virtio/virtio_pci_modern_dev", "drivers/virtio/virtio_pci", "drivers/block/virtio_blk",
+	"drivers/block/loop", "fs/overlayfs/overlay", "fs/squashfs/squashfs",
 	"net/core/failover", "drivers/net/net_failover", "drivers/net/virtio_net", "drivers/char/virtio_console",
 }
 
 // kernel gives a directory with the kernel "vmlinuz" and its modules, and makes it if it is not there.
 func kernel(ctx context.Context) (string, error) {
-	return Cached("kernel", func(unfinished string) error {
+	version := sha256.Sum256([]byte(strings.Join(modules, " ")))
+	return Cached(fmt.Sprintf("kernel-%x", version[:5]), func(unfinished string) error {
 		all := filepath.Join(unfinished, "tree")
 		if err := os.MkdirAll(filepath.Join(unfinished, "modules"), 0o755); err != nil {
 			return err
