@@ -75,7 +75,7 @@ func parseGoalState(r io.Reader) (GoalState, error) {
 	containerID, err2 := id("ContainerId", container.IDs)
 	instanceID, err3 := id("InstanceId", first(container.Roles).IDs)
 	if err1 == nil && strings.Trim(incarnation, "0123456789") != "" {
-		err1 = fmt.Errorf("Incarnation: %q is not a decimal number", incarnation)
+		err1 = fmt.Errorf("%s: %q is not a decimal number", "Incarnation", incarnation)
 	}
 	return GoalState{incarnation, containerID, instanceID}, cmp.Or(err1, err2, err3)
 }
