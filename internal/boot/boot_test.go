@@ -475,7 +475,10 @@ func TestFirst(t *testing.T) {
 	if diff := cmp.Diff([]bool{true, false, true, false}, got); diff != "" {
 		t.Errorf("first (-want +got):\n%s", diff)
 	}
-	if inTheWay := (boot.Store{Dir: filepath.Join(dir.Dir, "a")}); !inTheWay.First("c") || !inTheWay.First("c") {
-		t.Error("no mark could be made, and yet it was not the first")
+	inTheWay := boot.Store{Dir: filepath.Join(dir.Dir, "a")}
+	for range 2 {
+		if !inTheWay.First("c") {
+			t.Error("no mark could be made, and yet it was not the first")
+		}
 	}
 }
