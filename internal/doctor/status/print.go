@@ -135,6 +135,8 @@ func (l Link) print(p *printer) {
 	switch {
 	case l.Lease != nil:
 		lease = cmp.Or(join(l.Lease), "no nameservers")
+	case l.Wish == nil && l.Networkd == nil: // neither manager knows the link, or could be asked
+		lease = "unknown"
 	}
 	p.line(l.Interface, "lease", lease)
 	if w := l.Wish; w != nil {
