@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,9 +74,10 @@ func TestLookingAgainIsNoNewReport(t *testing.T) {
 		c := w.checkIn(t)
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, errors.New("stopped"))
 		defer cancel()
-		looks, reports := 0, 0
+		var looks atomic.Int32
+		reports := 0
 		c.Targets = dispatch.Relook(ctx, otherServer.Server, nil, func(context.Context) (dispatch.Target, bool) {
-			looks++
+			looks.Add(1)
 			return otherServer, true
 		})
 		c.Report = func(ctx context.Context, _ *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
@@ -86,8 +88,8 @@ func TestLookingAgainIsNoNewReport(t *testing.T) {
 		if _, err := c.Run(ctx, otherServer, false); err == nil || err.Error() != "stopped" {
 			t.Errorf("error %v", err)
 		}
-		if reports != 1 || looks < 119 || looks > 120 {
-			t.Errorf("%d reports, %d looks; want one, and a look each half minute", reports, looks)
+		if n := looks.Load(); reports != 1 || n < 119 || n > 120 {
+			t.Errorf("%d reports, %d looks; want one, and a look each half minute", reports, n)
 		}
 	})
 }
