@@ -42,9 +42,11 @@ func TestOursStaysOurs(t *testing.T) {
 			times(t, l, 2, "up", "eth0")
 			return lab.Gateway
 		},
-		"never-default, then ignore-auto-dns": func(t *testing.T, l *lab.Lab) string {
+		"never-default, then ignore-auto-dns, then disconnected": func(t *testing.T, l *lab.Lab) string {
 			modify(t, l, 1, "ipv4.never-default", "yes")
-			modify(t, l, 2, "ipv4.ignore-auto-dns", "yes")
+			modify(t, l, 2, "ipv4.ignore-auto-dns", "yes") // 1.42.4 wants the lease's servers as before
+			run(t, l, "nmcli", "device", "disconnect", "eth0")
+			times(t, l, 1, "down", "eth0")
 			return ""
 		},
 		"never-default, then disconnected": func(t *testing.T, l *lab.Lab) string {
