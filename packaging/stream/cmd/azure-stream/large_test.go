@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
 	"testing"
 	"time"
@@ -50,6 +51,12 @@ func TestLargeDisk(t *testing.T) {
 	}
 
 	cmd := exec.CommandContext(t.Context(), filepath.Join(build(t), "azure-stream"), "verify", "--vhd", name)
+	// The peak of a process counts what it shared with this one before it became another program: getrusage(2). Other
+	// tests may have made that large; proc_pid_clear_refs(5) has how it is set back.
+	debug.FreeOSMemory()
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+		t.Fatal(err)
+	}
 	start := time.Now()
 	out, err := cmd.CombinedOutput()
 	took := time.Since(start)
