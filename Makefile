@@ -36,10 +36,11 @@ test: root lint unit lab fuzz rpmlint lintian verify-reproducible boot-test init
 # program, or do one thing after the other. Many tests wait, so there are more packages at a time than cores.
 UNIT_SKIP := -e /lab -e /boottest -e /faults -e /packaging/dracut
 UNIT_PLAIN := -e /nm-azure-dispatch$$ -e /packaging/
+UNIT_BOTH := ./internal/dispatch # has a test that is not for the race detector
 unit: TOOLS += gcc:gcc /usr/include/stdlib.h:libc6-dev
 unit: build deps ## what needs no lab, the concurrent parts with the race detector
 	$(GO) vet ./...
-	$(GO) test -shuffle=on -count=1 -p=4 $$($(GO) list ./... | grep -v $(UNIT_SKIP) | grep $(UNIT_PLAIN))
+	$(GO) test -shuffle=on -count=1 -p=4 $$($(GO) list ./... | grep -v $(UNIT_SKIP) | grep $(UNIT_PLAIN)) $(UNIT_BOTH)
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=on -count=1 -p=4 \
 		$$($(GO) list ./... | grep -v $(UNIT_SKIP) | grep -v $(UNIT_PLAIN))
 

@@ -167,8 +167,8 @@ func TestMiddleboxGoesAway(t *testing.T) {
 				step.Times = -1
 				n := newNetwork(t)
 				n.serve(wire.DefaultAddr, everywhere("all", step))
-				var real *wiretest.Server
-				time.AfterFunc(time.Minute, func() { real = n.serve(wire.DefaultAddr, wiretest.Script{}) })
+				real := make(chan *wiretest.Server, 1)
+				time.AfterFunc(time.Minute, func() { real <- n.serve(wire.DefaultAddr, wiretest.Script{}) })
 				got := try(t, n.reporter(wire.DefaultAddr), time.Hour)
 				if got.err != nil || got.took < time.Minute {
 					t.Fatalf("accepted after %s, %v", got.took, got.err)
@@ -177,7 +177,7 @@ func TestMiddleboxGoesAway(t *testing.T) {
 				if limit := 62 * sec; got.took > limit && step.Trickle == 0 || got.took > 2*time.Minute {
 					t.Errorf("accepted after %s", got.took)
 				}
-				if last := real.Requests(); len(last) == 0 || last[len(last)-1].Status/100 != 2 {
+				if last := (<-real).Requests(); len(last) == 0 || last[len(last)-1].Status/100 != 2 {
 					t.Errorf("requests at the WireServer: %v", last)
 				}
 			})
