@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,8 +30,10 @@ func TestDescribe(t *testing.T) {
 	if _, err := networkd.Describe(t.Context(), conn); !errors.Is(err, networkd.ErrNotRunning) {
 		t.Errorf("nobody owns the name: %v", err)
 	}
-	answer := func() (string, *dbus.Error) { return string(manager(string(golden))), nil }
-	if err := far.Export(manager1(func() (string, *dbus.Error) { return answer() }), "/org/freedesktop/network1", "org.freedesktop.network1.Manager"); err != nil {
+	var answer atomic.Pointer[manager1] // asked for by the connection's goroutines
+	says := func(m manager1) { answer.Store(&m) }
+	says(func() (string, *dbus.Error) { return string(manager(string(golden))), nil })
+	if err := far.Export(manager1(func() (string, *dbus.Error) { return (*answer.Load())() }), "/org/freedesktop/network1", "org.freedesktop.network1.Manager"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := far.RequestName("org.freedesktop.network1", dbus.NameFlagDoNotQueue); err != nil {
@@ -41,17 +44,17 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("%+v, %v", links, err)
 	}
 
-	answer = func() (string, *dbus.Error) { return "", dbus.MakeFailedError(errors.New("no memory")) }
+	says(func() (string, *dbus.Error) { return "", dbus.MakeFailedError(errors.New("no memory")) })
 	if _, err := networkd.Describe(t.Context(), conn); err == nil || err.Error() != "networkd: no memory" {
 		t.Errorf("an error of another kind: %v", err)
 	}
-	answer = func() (string, *dbus.Error) { return "", dbus.NewError("org.freedesktop.DBus.Error.NoReply", nil) }
+	says(func() (string, *dbus.Error) { return "", dbus.NewError("org.freedesktop.DBus.Error.NoReply", nil) })
 	if _, err := networkd.Describe(t.Context(), conn); !errors.Is(err, networkd.ErrNotRunning) {
 		t.Errorf("ended while it was asked: %v", err)
 	}
 	release := make(chan struct{})
 	defer close(release)
-	answer = func() (string, *dbus.Error) { <-release; return "", nil }
+	says(func() (string, *dbus.Error) { <-release; return "", nil })
 	short, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("no answer within 50ms"))
 	defer cancel()
 	_, err = networkd.Describe(short, conn)

@@ -165,14 +165,17 @@ func TestFinish(t *testing.T) {
 		w := healthy()
 		w.resolveErr = errHang
 		w.must(t, nm.Up)
-		w.did = nil
-		go func() {
-			time.Sleep(6 * time.Second)
-			w.resolveErr = nil
-		}()
+		w.did, w.resolveErr = nil, nil
 		env := w.env()
+		start, answer := time.Now(), w.bus.LinkState
+		w.bus.LinkState = func(ctx context.Context, i int) (resolv.State, error) {
+			if time.Since(start) < 6*time.Second {
+				<-ctx.Done()
+				return resolv.State{}, context.Cause(ctx)
+			}
+			return answer(ctx, i)
+		}
 		env.Connect = func(context.Context, context.Context) (*dispatch.Bus, error) { return w.bus, nil }
-		start := time.Now()
 		if err := (&dispatch.Nameservers{Env: env}).Finish(t.Context()); err != nil {
 			t.Error(err)
 		}
