@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// deadline is for states that come within a second on an idle machine.
-const deadline = 30 * time.Second
+// deadline is for states that come within a second on an idle machine, or within ten where there are hundreds of events.
+const deadline = 90 * time.Second
 
 // Eventually waits until f gives no error. When that takes too long the error has the last one of f's, and all that
 // the lab has logged.
