@@ -44,8 +44,8 @@ unit: build deps ## what needs no lab, the concurrent parts with the race detect
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=on -count=1 -p=4 \
 		$$($(GO) list ./... | grep -v $(UNIT_SKIP) | grep -v $(UNIT_PLAIN))
 
-lab: root build deps ## the program on the real daemons; as root
-	$(GO) test -count=1 -timeout=20m -p=1 -parallel=6 ./lab/...
+lab: root build deps ## the program on the real daemons, RUN=TestName for one test; as root
+	$(GO) test -count=1 -timeout=20m -p=1 -parallel=6 $(if $(RUN),-v -run '$(RUN)') ./lab/...
 
 lint: go-version ## gofumpt and staticcheck
 	@out=$$($(GOFUMPT) -l .); [ -z "$$out" ] || { echo "gofumpt would change: $$out" >&2; exit 1; }

@@ -44,7 +44,7 @@ func New(ctx context.Context, c Config) (*Lab, error) {
 	l := &Lab{}
 	if err := l.start(ctx, c, tree); err != nil {
 		if l.Guest != nil {
-			err = fmt.Errorf("%w\n%s", err, l.Dump(context.WithoutCancel(ctx)))
+			err = l.withDump(ctx, err)
 		}
 		return nil, errors.Join(err, l.Close())
 	}

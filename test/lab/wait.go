@@ -17,9 +17,17 @@ func (l *Lab) Eventually(ctx context.Context, what string, f func() error) error
 	waiting, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	if err := poll(waiting, f); err != nil {
-		return fmt.Errorf("lab: %s: %w\n%s", what, err, l.Dump(context.WithoutCancel(ctx)))
+		return l.withDump(ctx, fmt.Errorf("lab: %s: %w", what, err))
 	}
 	return nil
+}
+
+// withDump adds all that the lab has logged to an error, unless the caller has cancelled what failed.
+func (l *Lab) withDump(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("%w\n%s", err, l.Dump(context.WithoutCancel(ctx)))
 }
 
 // Connected waits until NetworkManager says that an interface is connected, and it has an IPv4 address.

@@ -1,113 +1,164 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/term"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
 )
 
-// moment is a line of the timeline.
-type moment struct {
-	at   time.Time
-	who  string
-	what string
+// machine is a lab whose story is printed, for a terminal of [term.Width] columns.
+type machine struct {
+	*lab.Lab
+	w       io.Writer
+	colours bool
 }
 
-// timeline prints all that was logged since a time, in order.
-func timeline(ctx context.Context, l *lab.Lab, since time.Time) error {
-	var all []moment
-	for _, collect := range []func(context.Context, *lab.Lab) ([]moment, error){leases, events, requests, queries, entries} {
-		more, err := collect(ctx, l)
-		if err != nil {
-			return err
-		}
-		all = append(all, more...)
+func (m *machine) paint(c term.Colour, text string) string {
+	if m.colours {
+		text = c.Paint(text)
 	}
-	slices.SortStableFunc(all, func(a, b moment) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
-	for _, m := range all {
-		if m.at.Before(since) {
-			continue
+	return text
+}
+
+func (m *machine) text(text string) { fmt.Fprintln(m.w, term.Indent(text, 0)) }
+func (m *machine) section(title string) {
+	fmt.Fprintf(m.w, "\n%s\n", m.paint(term.Yellow, "== "+title))
+}
+
+// run runs a command in the guest, prints it with its output, and returns the output.
+func (m *machine) run(ctx context.Context, command string, args ...string) string {
+	path := command
+	if command == "nm-azure-dispatch" {
+		path = lab.ProductBinary
+	}
+	out, err := m.Guest.Run(ctx, path, args...)
+	fmt.Fprintln(m.w, m.paint(term.Green, "# "+command+" "+strings.Join(args, " ")))
+	if err != nil {
+		out = strings.TrimPrefix(out+"\n(it fails)", "\n")
+	}
+	fmt.Fprintln(m.w, out)
+	return out
+}
+
+// goDown shows what follows when the link goes down.
+func (m *machine) goDown(ctx context.Context) error {
+	m.section("The link goes down: the nameservers are removed")
+	err := m.during(ctx, func() error {
+		m.run(ctx, "nmcli", "device", "disconnect", "eth0")
+		return event(ctx, m, "down")
+	})
+	m.run(ctx, "resolvectl", "dns", "eth0")
+	return err
+}
+
+// event waits until the dispatcher has finished an event of eth0.
+func event(ctx context.Context, m *machine, action string) error {
+	return m.Eventually(ctx, "eth0 "+action, func() error {
+		events, err := m.Guest.Events()
+		over := func(e lab.Event) bool { return e.Iface == "eth0" && e.Action == action }
+		if !slices.ContainsFunc(events, over) {
+			err = errors.Join(err, errors.New("the event has not come"))
 		}
-		fmt.Printf("  %8.3f s  %-11s %s\n", m.at.Sub(since).Seconds(), m.who, m.what)
+		return err
+	})
+}
+
+func up(ctx context.Context, m *machine) error { return event(ctx, m, "up") }
+
+// ready waits until systemd-resolved has nameservers and the unit has ended, successfully.
+func ready(ctx context.Context, m *machine) error {
+	const script = "resolvectl dns eth0 | grep -F " + lab.Constant + "; " + lab.ProductBinary + " status; ! systemctl is-active nm-azure-checkin"
+	return m.Eventually(ctx, "Ready", func() error {
+		_, err := m.Guest.Run(ctx, "sh", "-ec", script)
+		return err
+	})
+}
+
+// received are the requests that the WireServer got, one a line.
+func (m *machine) received(ctx context.Context) (lines string, err error) {
+	requests, err := m.Cloud.Requests(ctx)
+	for _, r := range requests {
+		lines += r.Method + " " + r.Path
+		if strings.Contains(r.Body, "<State>Ready</State>") {
+			lines += " Ready"
+		}
+		lines += "\n"
+	}
+	return lines, err
+}
+
+// moment is a line of the timeline.
+type moment struct {
+	at        time.Time
+	who, what string
+}
+
+// during prints what is logged while a function runs, in order, with the times after the lease.
+func (m *machine) during(ctx context.Context, f func() error) error {
+	began := time.Now()
+	if err := f(); err != nil {
+		return err
+	}
+	all, err := m.moments(ctx)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(all, func(a, b moment) int { return a.at.Compare(b.at) })
+	lease := slices.IndexFunc(all, func(m moment) bool { return strings.HasPrefix(m.what, "ACK") })
+	if lease < 0 {
+		return errors.New("the DHCP server gave no lease")
+	}
+	zero := all[lease].at
+	for _, one := range slices.DeleteFunc(all, func(m moment) bool { return m.at.Before(began) }) {
+		at := fmt.Sprintf("%+8.3f s  ", one.at.Sub(zero).Seconds())
+		who := term.Pad(one.who, 12)
+		fmt.Fprintln(m.w, m.paint(term.Faint, at)+who+term.Indent(one.what, len(at)+len(who)))
 	}
 	return nil
 }
 
-func leases(ctx context.Context, l *lab.Lab) (out []moment, err error) {
-	log, err := l.Cloud.DHCPLog(ctx)
-	for _, m := range log {
-		what := m.Type
-		if m.Addr.IsValid() {
-			what += " " + m.Addr.String()
-		}
-		out = append(out, moment{m.Time, "DHCP", what})
+// moments are all that was logged in the cloud and in the guest.
+func (m *machine) moments(ctx context.Context) (all []moment, err error) {
+	add := func(at time.Time, who, format string, args ...any) {
+		all = append(all, moment{at, who, strings.TrimSpace(fmt.Sprintf(format, args...))})
 	}
-	return out, err
-}
-
-func events(_ context.Context, l *lab.Lab) (out []moment, err error) {
-	log, err := l.Guest.Events()
-	for _, e := range log {
-		if e.Iface != "eth0" {
-			continue
-		}
-		out = append(out, moment{e.Began, "dispatcher", fmt.Sprintf("%s %s, scripts took %.0f ms", e.Iface, e.Action, e.Ended.Sub(e.Began).Seconds()*1000)})
+	messages, errDHCP := m.Cloud.DHCPLog(ctx)
+	for _, d := range messages {
+		add(d.Time, "DHCP", "%s %s", d.Type, strings.TrimPrefix(d.Addr.String(), "invalid IP"))
 	}
-	return out, err
-}
-
-// requests have their latency from the event before them.
-func requests(ctx context.Context, l *lab.Lab) (out []moment, err error) {
-	log, err := l.Cloud.Requests(ctx)
-	if err != nil {
-		return nil, err
-	}
-	evs, err := l.Guest.Events()
-	for _, r := range log {
-		at := time.Unix(0, r.UnixNano)
-		what := fmt.Sprintf("%s %s -> %d", r.Method, r.Path, r.Status)
-		for _, e := range slices.Backward(evs) {
-			if e.Iface == "eth0" && e.Began.Before(at) {
-				what += fmt.Sprintf("   %.1f ms after %s", at.Sub(e.Began).Seconds()*1000, e.Action)
-				break
-			}
+	events, errEvents := m.Guest.Events()
+	for _, e := range events {
+		if e.Iface == "eth0" {
+			add(e.Began, "dispatcher", "eth0 %s, its scripts took %d ms", e.Action, e.Ended.Sub(e.Began).Milliseconds())
 		}
-		out = append(out, moment{at, "WireServer", what})
 	}
-	return out, err
-}
-
-func queries(ctx context.Context, l *lab.Lab) (out []moment, err error) {
-	log, err := l.Cloud.Queries(ctx)
-	for _, q := range log {
-		out = append(out, moment{q.Time, "nameserver", fmt.Sprintf("%s is asked for %s %s over %s", q.Server, cmp.Or(q.Name, "."), q.Type, q.Proto)})
+	requests, errRequests := m.Cloud.Requests(ctx)
+	for _, r := range requests {
+		add(time.Unix(0, r.UnixNano), "WireServer", "%s %s: %d", r.Method, r.Path, r.Status)
 	}
-	return out, err
-}
-
-func entries(ctx context.Context, l *lab.Lab) (out []moment, err error) {
-	text, err := l.Guest.Run(ctx, "journalctl", "-t", "nm-azure-dispatch", "-o", "json", "--no-pager")
-	for s := bufio.NewScanner(strings.NewReader(text)); s.Scan(); {
-		var e struct {
-			Message string `json:"MESSAGE"`
-			Time    string `json:"__REALTIME_TIMESTAMP"`
-		}
-		if json.Unmarshal(s.Bytes(), &e) != nil {
-			continue // "-- No entries --"
-		}
-		usec, err := strconv.ParseInt(e.Time, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("journal: time %q: %w", e.Time, err)
-		}
-		out = append(out, moment{time.UnixMicro(usec), "journal", e.Message})
+	queries, errQueries := m.Cloud.Queries(ctx)
+	for _, q := range queries {
+		name := cmp.Or(strings.Trim(q.Name, "."), "the root zone")
+		add(q.Time, "nameserver", "%s is queried for %s records of %s", q.Server, q.Type, name)
 	}
-	return out, err
+	_, errSync := m.Guest.Run(ctx, "journalctl", "--sync")
+	journal, errJournal := m.Guest.Run(ctx, "journalctl", "-q", "-t", "nm-azure-dispatch", "-o", "short-unix", "--no-pager")
+	for line := range strings.Lines(journal) {
+		f := strings.SplitN(line, " ", 4) // time, host, program, message
+		seconds, err := strconv.ParseFloat(f[0], 64)
+		if err != nil || len(f) < 4 {
+			return nil, fmt.Errorf("journal: entry %q: want a time, a host, a program and a message", line)
+		}
+		add(time.UnixMicro(int64(seconds*1e6)), "journal", "%s", f[3])
+	}
+	return all, errors.Join(errDHCP, errEvents, errRequests, errQueries, errSync, errJournal)
 }
