@@ -13,7 +13,7 @@ STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT := $(GO) run mvdan.cc/gofumpt@v0.12.0
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo test unit lab lint fuzz bench fresh clean deps go-version root
+.PHONY: help build demo test unit lab lint fuzz bench fresh release clean deps go-version root
 include packaging/rpm/rpm.mk
 include packaging/deb/deb.mk
 include packaging/sysext/sysext.mk
@@ -66,6 +66,9 @@ bench: build deps ## the program against its peers
 SUITE := trixie
 fresh: root deps ## the demo on a minimal Debian; as root
 	GO=$(GO) test/fresh.sh $(SUITE)
+
+release: ## what a release publishes, in dist/release/
+	packaging/release.sh $(VERSION)
 
 clean: ## removes what was built
 	rm -rf bin dist

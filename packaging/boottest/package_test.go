@@ -23,6 +23,7 @@ lrwxrwxrwx root root /usr/lib/NetworkManager/dispatcher.d/90-nm-azure-dispatch n
 lrwxrwxrwx root root /usr/lib/systemd/system/systemd-networkd.service.wants/nm-azure-checkin.service ../nm-azure-checkin.service
 lrwxrwxrwx root root /usr/lib/systemd/system/timers.target.wants/nm-azure-checkin.timer ../nm-azure-checkin.timer
 -rwxr-xr-x root root /usr/libexec/nm-azure-dispatch
+-rw-r--r-- root root /usr/share/bash-completion/completions/nm-azure-dispatch
 -rw-r--r-- root root /usr/share/man/man8/nm-azure-dispatch.8.gz
 `,
 		},

@@ -1,6 +1,6 @@
 #!/bin/sh
-# build.sh OUT VERSION src|ARCH...: makes the source package, or the package for an architecture, from the files of
-# the working tree. The same files give the same bytes, wherever and whenever.
+# build.sh OUT VERSION sources|src|ARCH...: makes the archives that the spec names, the source package, or the package for
+# an architecture, from the files of the working tree. The same files give the same bytes, wherever and whenever.
 set -eu
 umask 022
 export LC_ALL=C TZ=UTC
@@ -55,6 +55,7 @@ build() {
 cd "$top"
 for what; do
 	case $what in
+	sources) cp -t "$out" SOURCES/* ;;
 	src) build /proc/self/cwd -bs ;; # the spec with all its paths becomes a part of the source package
 	*) build "$top" -bb --target "$what-linux" ;;
 	esac

@@ -10,10 +10,12 @@ RPM_TOOLS := rpmbuild:rpm cpio:cpio file:file
 RPMLINT_TOOLS := rpmlint:rpmlint
 BOOT_TOOLS := mmdebstrap:mmdebstrap ip:iproute2 nsenter:util-linux qemu-system-x86_64:qemu-system-x86 mke2fs:e2fsprogs
 
-.PHONY: srpm rpm sbom rpm-tools rpmlint verify-reproducible boot-test selinux-test
+.PHONY: srpm srpm-sources rpm sbom rpm-tools rpmlint verify-reproducible boot-test selinux-test
 
 rpm: $(RPM).src.rpm $(RPM).x86_64.rpm $(RPM).aarch64.rpm sbom ## RPMs and their SBOMs in dist/
 srpm: $(RPM).src.rpm
+srpm-sources: | go-version ## the archives that the spec names, in dist/sources
+	GO=$(GO) packaging/rpm/build.sh dist/sources $(VERSION) sources
 sbom: $(RPM).x86_64.cdx.json $(RPM).aarch64.cdx.json
 
 rpm-tools: TOOLS := $(RPM_TOOLS)
