@@ -16,7 +16,7 @@ func TestOtherPlatform(t *testing.T) {
 	g.wantIdle()
 }
 
-// TestTurnedOff does what the README says for an administrator who does not want it, and what it says for an image that
+// TestTurnedOff does what the README says for an administrator who does not want it, and docs/images.md for an image that
 // does not want Afterburn's check-in beside it.
 func TestTurnedOff(t *testing.T) {
 	preset, err := filepath.Abs("../examples/39-nm-azure-dispatch.preset")
