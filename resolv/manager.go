@@ -1,10 +1,12 @@
 package resolv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/godbus/dbus/v5"
 )
@@ -20,10 +22,7 @@ const (
 	propertiesAll   = "org.freedesktop.DBus.Properties.GetAll"
 	familyIPv4      = 2  // AF_INET
 	familyIPv6      = 10 // AF_INET6
-	maxLinkServers  = 256
-	maxLinkDomains  = 256 // both: more is refused by resolved with E2BIG
-	errNoReply      = "org.freedesktop.DBus.Error.NoReply"
-	defaultCallFlag = 0 // resolved is started by the bus if it is enabled and not running
+	defaultCallFlag = 0  // resolved is started by the bus if it is enabled and not running
 )
 
 // Manager talks to systemd-resolved over one bus connection. Every method
@@ -55,9 +54,6 @@ func (m *Manager) State(ctx context.Context, ifindex int) (State, error) {
 // refuses the whole list for one bad address (0.0.0.0, ::, its own stub) and
 // keeps the old one then.
 func (m *Manager) SetNameservers(ctx context.Context, ifindex int, servers []netip.Addr) error {
-	if len(servers) > maxLinkServers {
-		return fmt.Errorf("resolv: %d nameservers for link %d, the limit is %d", len(servers), ifindex, maxLinkServers)
-	}
 	type address struct {
 		Family int32
 		Addr   []byte
@@ -76,16 +72,9 @@ func (m *Manager) SetNameservers(ctx context.Context, ifindex int, servers []net
 // SetDomains replaces the link's domains by these search domains; none clears
 // them.
 func (m *Manager) SetDomains(ctx context.Context, ifindex int, names []string) error {
-	if len(names) > maxLinkDomains {
-		return fmt.Errorf("resolv: %d domains for link %d, the limit is %d", len(names), ifindex, maxLinkDomains)
-	}
-	type entry struct {
-		Name      string
-		RouteOnly bool
-	}
-	list := make([]entry, len(names))
+	list := make([]Domain, len(names))
 	for i, n := range names {
-		list[i] = entry{Name: n}
+		list[i].Name = n
 	}
 	err := m.obj.CallWithContext(ctx, setLinkDomains, defaultCallFlag, int32(ifindex), list).Err
 	return wrap(ctx, "set domains", ifindex, err)
@@ -119,30 +108,20 @@ var (
 // that is not there depends on the bus (dbus-daemon or dbus-broker) and on how
 // it is missing.
 func sentinel(name string) error {
-	switch name {
-	case "org.freedesktop.DBus.Error.ServiceUnknown", // no service file
-		"org.freedesktop.DBus.Error.NameHasNoOwner",    // dbus-broker: disabled, masked, failed
-		"org.freedesktop.systemd1.NoSuchUnit",          // dbus-daemon: disabled
-		"org.freedesktop.systemd1.UnitMasked",          // dbus-daemon: masked
-		"org.freedesktop.DBus.Error.FileExists",        // dbus-daemon 1.14: masked
-		"org.freedesktop.systemd1.ShuttingDown",        // the machine goes down
-		"org.freedesktop.DBus.Error.Spawn.ChildExited", // no systemd: the service file says /bin/false
-		"org.freedesktop.DBus.Error.Spawn.ChildSignaled",
-		"org.freedesktop.DBus.Error.Spawn.ExecFailed",
-		"org.freedesktop.DBus.Error.Spawn.Failed",
-		"org.freedesktop.DBus.Error.Spawn.FileInvalid",
-		"org.freedesktop.DBus.Error.Spawn.ServiceNotFound",
-		"org.freedesktop.DBus.Error.Spawn.ServiceNotValid",
-		"org.freedesktop.DBus.Error.Spawn.PermissionsInvalid",
-		"org.freedesktop.DBus.Error.Spawn.ForkFailed",
-		"org.freedesktop.DBus.Error.Spawn.SetupFailed",
-		"org.freedesktop.DBus.Error.Spawn.ConfigInvalid":
+	switch {
+	case name == "org.freedesktop.DBus.Error.ServiceUnknown", // no service file
+		name == "org.freedesktop.DBus.Error.NameHasNoOwner",          // dbus-broker: disabled, masked, failed
+		name == "org.freedesktop.systemd1.NoSuchUnit",                // dbus-daemon: disabled
+		name == "org.freedesktop.systemd1.UnitMasked",                // dbus-daemon: masked
+		name == "org.freedesktop.DBus.Error.FileExists",              // dbus-daemon 1.14: masked
+		name == "org.freedesktop.systemd1.ShuttingDown",              // the machine goes down
+		strings.HasPrefix(name, "org.freedesktop.DBus.Error.Spawn."): // no systemd: the service file says /bin/false
 		return ErrNotRunning
-	case "org.freedesktop.resolve1.LinkBusy":
+	case name == "org.freedesktop.resolve1.LinkBusy":
 		return ErrLinkBusy
-	case "org.freedesktop.resolve1.NoSuchLink", "org.freedesktop.DBus.Error.UnknownObject":
+	case name == "org.freedesktop.resolve1.NoSuchLink", name == "org.freedesktop.DBus.Error.UnknownObject":
 		return ErrNoSuchLink
-	case errNoReply:
+	case name == "org.freedesktop.DBus.Error.NoReply":
 		return ErrNoReply
 	}
 	return nil
@@ -158,10 +137,7 @@ func wrap(ctx context.Context, what string, ifindex int, err error) error {
 		err = context.Cause(ctx)
 	}
 	if e, ok := errors.AsType[dbus.Error](err); ok {
-		if s := sentinel(e.Name); s != nil {
-			return fmt.Errorf("resolv: %s of link %d: %w (%s)", what, ifindex, s, e.Name)
-		}
-		return fmt.Errorf("resolv: %s of link %d: %w (%s)", what, ifindex, err, e.Name)
+		err = fmt.Errorf("%w (%s)", cmp.Or(sentinel(e.Name), err), e.Name)
 	}
 	return fmt.Errorf("resolv: %s of link %d: %w", what, ifindex, err)
 }

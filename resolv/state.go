@@ -61,20 +61,15 @@ func (s State) EqualDomains(want []string) bool {
 	return len(s.Domains) == len(set)
 }
 
-// Elements of the Manager's properties DNSEx a(iiayqs), DNS a(iiay) and
+// Elements of the Manager's properties DNSEx a(iiayqs), since systemd 246, and
 // Domains a(isb). Interface index 0 stands for all links.
 type (
-	serverEx struct {
+	server struct {
 		Ifindex int32
 		Family  int32
 		Addr    []byte
 		Port    uint16
 		Name    string
-	}
-	server struct {
-		Ifindex int32
-		Family  int32
-		Addr    []byte
 	}
 	domain struct {
 		Ifindex   int32
@@ -83,22 +78,11 @@ type (
 	}
 )
 
-// parseState picks one link's part out of the Manager's properties. DNSEx
-// exists since systemd 246; before that DNS has to do.
+// parseState picks one link's part out of the Manager's properties.
 func parseState(props map[string]dbus.Variant, ifindex int) (State, error) {
-	var servers []serverEx
-	if _, ok := props["DNSEx"]; ok {
-		if err := property(props, "DNSEx", &servers); err != nil {
-			return State{}, err
-		}
-	} else {
-		var plain []server
-		if err := property(props, "DNS", &plain); err != nil {
-			return State{}, err
-		}
-		for _, p := range plain {
-			servers = append(servers, serverEx{Ifindex: p.Ifindex, Family: p.Family, Addr: p.Addr})
-		}
+	var servers []server
+	if err := property(props, "DNSEx", &servers); err != nil {
+		return State{}, err
 	}
 	var domains []domain
 	if err := property(props, "Domains", &domains); err != nil {

@@ -71,7 +71,7 @@ func (r *Resolved) Fail(name string) {
 	}
 }
 
-// Without takes properties away: DNSEx is not there before systemd 246.
+// Without takes properties away.
 func (r *Resolved) Without(names ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
