@@ -87,7 +87,7 @@ func reportReady(ctx context.Context, c *dispatch.CheckIn, root fs.FS, t dispatc
 		say(os.Stdout, "stopped before the check-in: %d attempts\n", rec.Attempts)
 		return exitDone
 	case !errors.Is(err, boot.ErrLocked): // the run that has the lock goes on
-		c.GiveUp(rec, err)
+		c.GiveUp(rec, err.Error())
 	}
 	say(os.Stderr, "nm-azure-dispatch: check-in: %v\n", err)
 	return exitFailed

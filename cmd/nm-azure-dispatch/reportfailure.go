@@ -62,7 +62,7 @@ func reportFailure(args []string) int {
 			say(os.Stdout, "nothing to do: %v, at %s\n", err, rec.UpdatedAt.Format(time.RFC3339))
 			return exitDone
 		case err != nil:
-			c.GiveUp(rec, err)
+			c.GiveUp(rec, err.Error())
 			say(os.Stderr, "nm-azure-dispatch: report-failure: %v\n", err)
 			return exitFailed
 		}

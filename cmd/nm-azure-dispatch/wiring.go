@@ -66,12 +66,6 @@ func newCheckIn(root fs.FS, env *dispatch.Env) *dispatch.CheckIn {
 		Report: func(ctx context.Context, r *wire.Reporter, h wire.Health) (wire.Outcome, error) {
 			return r.Report(ctx, h)
 		},
-		DefaultDevice: func() string {
-			if names := link.DefaultRoutes(root); len(names) > 0 {
-				return names[0]
-			}
-			return ""
-		},
 		TellHost: tellHost(root, env.Store.BootID),
 	}
 }

@@ -22,8 +22,6 @@ type CheckIn struct {
 	Initrd    bool // this is the initrd, not the real root
 	// Report sends the health, (*wire.Reporter).Report.
 	Report func(context.Context, *wire.Reporter, wire.Health) (wire.Outcome, error)
-	// DefaultDevice names the device with the default route, "" if none.
-	DefaultDevice func() string
 	// TellHost writes the record that Azure's host reads without a network: "" for
 	// success, from each POST of Ready on until that has failed; else why there is
 	// none. Concurrent calls occur. Nil: there is no such record.
@@ -38,9 +36,6 @@ type CheckIn struct {
 // then. The error is boot.ErrLocked if another run has it in hand; otherwise it
 // is why the context ended without success.
 func (c *CheckIn) Run(ctx context.Context, t Target, force bool) (boot.CheckIn, error) {
-	if rec, done := c.Done(); done && !force {
-		return rec, nil
-	}
 	unlock, err := c.lock()
 	if err != nil {
 		return boot.CheckIn{}, err
@@ -128,8 +123,9 @@ func (c *CheckIn) final(rec boot.CheckIn) bool {
 	return rec.State == boot.Ready || rec.State == boot.Failed && (c.Initrd || !rec.Initrd)
 }
 
-// GiveUp says that a check-in ended without success, and why.
-func (c *CheckIn) GiveUp(rec boot.CheckIn, err error) {
-	c.Log(journal.GivenUp, slog.String("wireserver", rec.WireServer), slog.Int("attempts", rec.Attempts),
-		slog.String("last_error", err.Error()))
+// GiveUp logs that a check-in ended without success, and why.
+func (c *CheckIn) GiveUp(rec boot.CheckIn, why string, more ...slog.Attr) {
+	c.Log(journal.GivenUp, append([]slog.Attr{
+		slog.String("wireserver", rec.WireServer), slog.Int("attempts", rec.Attempts), slog.String("last_error", why),
+	}, more...)...)
 }

@@ -25,7 +25,8 @@ type Env struct {
 	Connect func(ctx, limit context.Context) (*Bus, error)
 	// Index returns the index of an interface, an error if it is gone.
 	Index func(iface string) (int, error)
-	// DefaultRoutes names the interfaces with an IPv4 default route.
+	// DefaultRoutes names the interfaces with an IPv4 default route, the most
+	// preferred first.
 	DefaultRoutes func() []string
 	// OwnAddrs returns the machine's own addresses.
 	OwnAddrs func() []netip.Addr
@@ -59,3 +60,6 @@ func (e *Env) RecordFailed(err error) {
 
 // primary reports whether the interface has an IPv4 default route.
 func (e *Env) primary(iface string) bool { return slices.Contains(e.DefaultRoutes(), iface) }
+
+// defaultDevice names the device with the preferred default route, "" if none.
+func (e *Env) defaultDevice() string { return append(e.DefaultRoutes(), "")[0] }

@@ -71,18 +71,21 @@ func (h *Hook) Run(ctx context.Context) error {
 	soon, cancelSoon := context.WithTimeoutCause(ctx, handOverAfter, fmt.Errorf("not done after %v", handOverAfter))
 	defer cancelSoon()
 	left := h.jobs(ctx, soon, l)
-	if left.none() {
+	if left.checkIn == nil && left.nameservers == nil {
 		return nil
 	}
 	unitErr := h.handOver(ctx, left)
-	if unitErr == nil || left.nameservers == nil && errors.Is(left.checkIn, boot.ErrLocked) {
-		return nil // in the second case the holder of the lock goes on
+	if unitErr == nil || left.held() {
+		return nil
 	}
-	left = h.jobs(ctx, ctx, l)
-	return h.giveUp(left, unitErr)
+	return h.giveUp(h.jobs(ctx, ctx, l), unitErr)
 }
 
-func (u unfinished) none() bool { return u.checkIn == nil && u.nameservers == nil }
+// held reports whether all that is left is a check-in that another run is at,
+// which goes on with it.
+func (u unfinished) held() bool {
+	return u.nameservers == nil && errors.Is(u.checkIn, boot.ErrLocked)
+}
 
 // jobs does what is to be done until limit ends. ctx is for the connection.
 func (h *Hook) jobs(ctx, limit context.Context, l Link) (left unfinished) {
@@ -97,26 +100,23 @@ func (h *Hook) jobs(ctx, limit context.Context, l Link) (left unfinished) {
 		return a
 	}
 	var once sync.Once
-	var first answer
+	var shared answer
 	done := make(chan struct{})
-	look := func(again bool) answer {
-		if again {
-			return read()
-		}
+	first := func() answer {
 		once.Do(func() {
 			go func() {
-				defer close(done)
-				first = read()
+				shared = read()
+				close(done)
 			}()
 		})
 		<-done
-		return first
+		return shared
 	}
 	n := &Nameservers{Env: h.Env, Event: h.Event}
 	var wg sync.WaitGroup
-	wg.Go(func() { left.nameservers = n.reconcile(limit, l, look) })
+	wg.Go(func() { left.nameservers = n.reconcile(limit, l, first, read) })
 	if h.Event.Action != nm.Down {
-		wg.Go(func() { left.record, left.checkIn = h.checkIn(limit, look) })
+		wg.Go(func() { left.record, left.checkIn = h.checkIn(limit, first) })
 	}
 	wg.Wait()
 	return left
@@ -125,11 +125,11 @@ func (h *Hook) jobs(ctx, limit context.Context, l Link) (left unfinished) {
 // checkIn starts only from the lease of the primary interface: the WireServer
 // need not answer another one. If the lease cannot be read at all, that is no
 // reason to leave the VM unreported: the default address serves every region.
-func (h *Hook) checkIn(ctx context.Context, look func(again bool) answer) (boot.CheckIn, error) {
+func (h *Hook) checkIn(ctx context.Context, read func() answer) (boot.CheckIn, error) {
 	if rec, done := h.CheckIn.Done(); done {
 		return rec, nil
 	}
-	a := look(false)
+	a := read()
 	var t Target
 	switch {
 	case errors.Is(a.err, nm.ErrNoDevice):
@@ -156,7 +156,7 @@ func (h *Hook) handOver(ctx context.Context, left unfinished) error {
 	if errors.Is(left.checkIn, boot.ErrLocked) {
 		h.Log(journal.LockHeld, slog.String("interface", h.Event.Interface))
 	}
-	if err != nil || left.nameservers == nil && errors.Is(left.checkIn, boot.ErrLocked) {
+	if err != nil || left.held() {
 		return err
 	}
 	attrs := []slog.Attr{slog.String("interface", h.Event.Interface)}
@@ -172,18 +172,17 @@ func (h *Hook) handOver(ctx context.Context, left unfinished) error {
 
 // giveUp logs what is not done and that nothing takes over.
 func (h *Hook) giveUp(left unfinished, unitErr error) error {
-	var errs []error
-	if err := left.nameservers; err != nil {
+	err := left.nameservers
+	if err != nil {
 		h.Log(journal.NameserversFailed, slog.String("interface", h.Event.Interface), slog.Any("error", err))
-		errs = append(errs, fmt.Errorf("nameservers of %s: %w", h.Event.Interface, err))
+		err = fmt.Errorf("nameservers of %s: %w", h.Event.Interface, err)
 	}
-	if err := left.checkIn; err != nil && !errors.Is(err, boot.ErrLocked) {
-		h.Log(journal.GivenUp, slog.String("wireserver", left.record.WireServer), slog.Int("attempts", left.record.Attempts),
-			slog.String("last_error", left.record.LastError), slog.String("hand_over_error", unitErr.Error()))
-		errs = append(errs, fmt.Errorf("check-in: %w", err))
+	if left.checkIn != nil && !errors.Is(left.checkIn, boot.ErrLocked) {
+		h.CheckIn.GiveUp(left.record, left.record.LastError, slog.Any("hand_over_error", unitErr))
+		err = errors.Join(err, fmt.Errorf("check-in: %w", left.checkIn))
 	}
-	if len(errs) == 0 {
+	if err == nil {
 		return nil
 	}
-	return errors.Join(append(errs, fmt.Errorf("hand-over: %w", unitErr))...)
+	return errors.Join(err, fmt.Errorf("hand-over: %w", unitErr))
 }

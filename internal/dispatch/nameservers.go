@@ -90,7 +90,7 @@ func (n *Nameservers) all(ctx context.Context) error {
 	var errs []error
 	for l := range links {
 		wg.Go(func() {
-			err := n.reconcile(ctx, l, func(bool) (a answer) {
+			read := func() (a answer) {
 				limit, cancel := context.WithTimeoutCause(ctx, busLimit, fmt.Errorf("no answer within %v", busLimit))
 				defer cancel()
 				if a.bus, a.err = n.Connect(ctx, limit); a.err == nil {
@@ -99,8 +99,8 @@ func (n *Nameservers) all(ctx context.Context) error {
 					a.err = fmt.Errorf("%w: %w", errNoBus, a.err)
 				}
 				return a
-			})
-			if err != nil {
+			}
+			if err := n.reconcile(ctx, l, read, read); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				errs = append(errs, fmt.Errorf("nameservers of %s: %w", l.Name, err))
@@ -113,9 +113,9 @@ func (n *Nameservers) all(ctx context.Context) error {
 
 // reconcile does what the policy says about a link, in this run's turn. Where
 // another run waits for its turn already it is left to that one, which will see
-// what this one could. look reads the device; again says that what it read
-// before may be out of date.
-func (n *Nameservers) reconcile(ctx context.Context, l Link, look func(again bool) answer) error {
+// what this one could. read reads the device, and again does so in place of it where
+// what was read before may be out of date.
+func (n *Nameservers) reconcile(ctx context.Context, l Link, read, again func() answer) error {
 	end, waited, err := n.Store.Turn(ctx, l.Index)
 	if errors.Is(err, boot.ErrLocked) {
 		if !waited {
@@ -134,7 +134,10 @@ func (n *Nameservers) reconcile(ctx context.Context, l Link, look func(again boo
 	if v.Record.State != boot.Pushed && (!v.Primary || v.Down || v.External) {
 		return nil
 	}
-	a := look(waited)
+	if waited {
+		read = again
+	}
+	a := read()
 	if errors.Is(a.err, nm.ErrNoDevice) {
 		a.dev, a.err = nm.Device{}, nil
 	}

@@ -3,7 +3,6 @@ package dispatch
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -49,7 +48,6 @@ type Plan struct {
 	SetDomains  bool         // the push or undo changes the search domains
 	Code        ReasonCode
 	Reason      string // Code as a sentence
-	Trace       string // one line: what was known and what follows
 }
 
 // Decide is the policy. NetworkManager's configuration of the link is pushed as
@@ -73,7 +71,6 @@ func Decide(v LinkView) Plan {
 	case ActUndo:
 		p.SetDomains = d.ourDomains()
 	}
-	p.Trace = d.trace(p)
 	return p
 }
 
@@ -190,43 +187,6 @@ func (d *decision) domains() (ours []string, set bool) {
 		return nil, false
 	}
 	return d.want.Domains, !d.Have.EqualDomains(d.want.Domains)
-}
-
-func (d *decision) trace(p Plan) string {
-	var flags []string
-	for _, f := range []struct {
-		set  bool
-		name string
-	}{
-		{d.Down, "down"},
-		{d.Activated, "activated"},
-		{d.External, "external"},
-		{d.Primary, "default-route"},
-		{d.want.Global, "global-dns"},
-		{d.ours, "ours"},
-	} {
-		if f.set {
-			flags = append(flags, f.name)
-		}
-	}
-	want, have := join(d.want.Nameservers), joinServers(d.Have.Nameservers)
-	if d.DNSErr != nil {
-		want = "unknown"
-	}
-	if d.HaveErr != nil {
-		have = "unknown"
-	}
-	or := func(s string) string { return cmp.Or(s, "-") }
-	return fmt.Sprintf("%s: lease %s, desired %s, resolved %s, record %s %s: %s, %s", or(strings.Join(flags, " ")), or(join(d.lease)),
-		or(want), or(have), or(string(d.Record.State)), or(join(d.Record.Nameservers)), p.Action, p.Code)
-}
-
-func joinServers(servers []resolv.Server) string {
-	addrs := make([]netip.Addr, len(servers))
-	for i, s := range servers {
-		addrs[i] = s.Addr
-	}
-	return join(addrs)
 }
 
 // usable drops the addresses that nobody can be asked at, and repeats: resolved

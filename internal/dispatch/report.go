@@ -87,7 +87,7 @@ func (s *sending) report(ctx context.Context) (out wire.Outcome, next Target, er
 		}
 	}()
 	r := &wire.Reporter{
-		Server: s.target.Server, UserAgent: s.UserAgent, Device: s.DefaultDevice,
+		Server: s.target.Server, UserAgent: s.UserAgent, Device: s.defaultDevice,
 		BeforePost: func() { s.tellHost("") }, OnAttempt: s.attemptFailed,
 	}
 	if s.target.Source == boot.FromOption245 {

@@ -28,7 +28,7 @@ type Target struct {
 // WireServer has the same address in every region.
 // own are the machine's own addresses, at which nobody but the constant can be.
 func TargetOf(iface string, l nm.Lease, own []netip.Addr) Target {
-	t := Target{Server: wire.DefaultAddr, Source: boot.FromConstant, Interface: iface}
+	t := DefaultTarget(iface, "")
 	switch err := wire.CheckAddr(l.WireServer); {
 	case errors.Is(l.WireServerErr, networkd.ErrOption245Unknown): // nothing is wrong, and nothing to be said
 	case l.WireServerErr != nil:
@@ -60,13 +60,13 @@ func BestLease(devices []nm.Device, defaultRoutes []string) (nm.Device, bool) {
 			}
 		}
 	}
-	best, found := nm.Device{}, false
+	var best nm.Device
 	for _, d := range devices {
-		if d.Lease != nil && (!found || d.Lease.Primary() && !best.Lease.Primary()) {
-			best, found = d, true
+		if d.Lease != nil && (best.Lease == nil || d.Lease.Primary() && !best.Lease.Primary()) {
+			best = d
 		}
 	}
-	return best, found
+	return best, best.Lease != nil
 }
 
 const (
