@@ -47,11 +47,7 @@ type Device struct {
 	Activated bool
 	// Lease is nil if there is no DHCPv4 lease, or not yet.
 	Lease *Lease
-}
 
-// found is a device and the path of its IP4Config.
-type found struct {
-	Device
 	ip4Config dbus.ObjectPath
 }
 
@@ -73,72 +69,60 @@ func NewClient(conn *dbus.Conn) *Client { return &Client{conn: conn} }
 // is gone. Of several devices of one name (an Open vSwitch bridge, its port and
 // its interface) it is the one that has the lease.
 func (c *Client) Device(ctx context.Context, iface string) (Device, error) {
-	f, err := c.find(ctx, iface)
-	if err != nil {
-		return Device{}, err
-	}
-	f.Interface = iface
-	return f.Device, nil
-}
-
-func (c *Client) find(ctx context.Context, iface string) (found, error) {
 	var path dbus.ObjectPath
 	if err := c.call(ctx, managerPath, byIPInterface, iface).Store(&path); err != nil {
-		return found{}, wrap(ctx, "device "+iface, err)
+		return Device{}, wrap(ctx, "device "+iface, err)
 	}
-	f, err := c.read(ctx, path)
-	if err != nil || f.Lease != nil {
-		return f, wrap(ctx, "device "+iface, err)
+	d, err := c.read(ctx, path)
+	if err != nil {
+		return Device{}, wrap(ctx, "device "+iface, err)
 	}
-	all, err := c.leased(ctx)
+	d.Interface = iface
+	if d.Lease != nil {
+		return d, nil
+	}
+	all, err := c.Devices(ctx)
 	for _, other := range all {
 		if other.Interface == iface {
 			return other, nil
 		}
 	}
-	return f, err
+	return d, err
 }
 
 // Devices returns every device that has a DHCPv4 lease. Devices that vanish
 // meanwhile are left out.
 func (c *Client) Devices(ctx context.Context) ([]Device, error) {
-	all, err := c.leased(ctx)
-	var out []Device
-	for _, f := range all {
-		out = append(out, f.Device)
-	}
-	return out, err
-}
-
-func (c *Client) leased(ctx context.Context) ([]found, error) {
 	var paths []dbus.ObjectPath
 	if err := c.get(ctx, managerPath, busName, "Devices", &paths); err != nil {
 		return nil, wrap(ctx, "devices", err)
 	}
-	var out []found
+	var out []Device
 	for _, path := range paths {
-		f, err := c.read(ctx, path)
+		d, err := c.read(ctx, path)
 		if err != nil && !gone(err) {
 			return nil, wrap(ctx, "devices", err)
 		}
-		if err == nil && f.Lease != nil && f.Interface != "" {
-			out = append(out, f)
+		if err == nil && d.Lease != nil && d.Interface != "" {
+			out = append(out, d)
 		}
 	}
 	return out, nil
 }
 
 // read takes the state and the lease's path at one moment, the lease after it.
-func (c *Client) read(ctx context.Context, path dbus.ObjectPath) (found, error) {
+func (c *Client) read(ctx context.Context, path dbus.ObjectPath) (Device, error) {
 	props, err := c.all(ctx, path, device)
 	if err != nil {
-		return found{}, err
+		return Device{}, err
 	}
-	d := found{ip4Config: property[dbus.ObjectPath](props, "Ip4Config")}
-	d.Activated = property[uint32](props, "State") == uint32(gonetworkmanager.NmDeviceStateActivated)
-	// The lease belongs to the IP interface, which is not the device's own for
-	// PPP and the like.
-	d.Interface = property[string](props, "IpInterface")
+	d := Device{
+		// The lease belongs to the IP interface, which is not the device's own for
+		// PPP and the like.
+		Interface: property[string](props, "IpInterface"),
+		Activated: property[uint32](props, "State") == StateActivated,
+		ip4Config: property[dbus.ObjectPath](props, "Ip4Config"),
+	}
 	// Not Connection.Active.Dhcp4Config: that is "/" before state 100.
 	config := property[dbus.ObjectPath](props, "Dhcp4Config")
 	if config == "" || config == "/" {
@@ -147,7 +131,7 @@ func (c *Client) read(ctx context.Context, path dbus.ObjectPath) (found, error) 
 	var options properties
 	err = c.get(ctx, config, dhcp4Config, "Options", &options)
 	if err != nil && !gone(err) { // the DHCP client may have been stopped meanwhile
-		return found{}, err
+		return Device{}, err
 	}
 	if len(options) > 0 {
 		lease := ParseLease(plain(options))
@@ -170,28 +154,21 @@ func (c *Client) DNSConfig(ctx context.Context, iface string) (DNSConfig, error)
 	return ParseDNSConfig(entries, iface), nil
 }
 
-// IP4DNSConfig returns what the interface's IP4Config has: the servers of the
-// profile and of the lease, after ipv4.ignore-auto-dns.
+// IP4DNSConfig returns what the IP4Config of a device from [Client.Device] has:
+// the servers of the profile and of the lease, after ipv4.ignore-auto-dns.
 //
 // NetworkManager 1.42.4 loses a link's entry of DnsManager.Configuration on a
 // reapply after ipv6.method was changed, and then empties the link in resolved,
 // while IP4Config still has the servers. So it counts for a link without an
 // entry that nothing excludes; but not before the device has been up for a
 // while: what excludes the entry may still be on its way (global-dns on 1.42.4).
-func (c *Client) IP4DNSConfig(ctx context.Context, iface string) (DNSConfig, error) {
-	d, err := c.find(ctx, iface)
-	if errors.Is(err, ErrNoDevice) || err == nil && (d.ip4Config == "" || d.ip4Config == "/") {
+func (c *Client) IP4DNSConfig(ctx context.Context, d Device) (DNSConfig, error) {
+	if d.ip4Config == "" || d.ip4Config == "/" {
 		return DNSConfig{}, nil
-	}
-	if err != nil {
-		return DNSConfig{}, err
 	}
 	props, err := c.all(ctx, d.ip4Config, ip4Config)
-	if gone(err) {
-		return DNSConfig{}, nil
-	}
 	if err != nil {
-		return DNSConfig{}, wrap(ctx, "ip4 configuration of "+iface, err)
+		return DNSConfig{}, wrap(ctx, "ip4 configuration of "+d.Interface, err)
 	}
 	var servers []string
 	for _, s := range property[[]properties](props, "NameserverData") {
@@ -201,8 +178,8 @@ func (c *Client) IP4DNSConfig(ctx context.Context, iface string) (DNSConfig, err
 		return DNSConfig{}, nil
 	}
 	return ParseDNSConfig([]map[string]any{{
-		keyDNSInterface: iface, keyDNSNameservers: servers, keyDNSDomains: property[[]string](props, "Domains"),
-	}}, iface), nil
+		keyDNSInterface: d.Interface, keyDNSNameservers: servers, keyDNSDomains: property[[]string](props, "Domains"),
+	}}, d.Interface), nil
 }
 
 // GlobalDNS reports whether NetworkManager has a global DNS configuration, which

@@ -86,7 +86,7 @@ func TestDevicesOfOneName(t *testing.T) {
 	if err != nil || got.Lease == nil || !got.Activated || got.Interface != "br-ex" {
 		t.Errorf("device %+v, %v; want the one with the lease", got, err)
 	}
-	if config, err := c.IP4DNSConfig(t.Context(), "br-ex"); err != nil || len(config.Nameservers) != 1 {
+	if config, err := c.IP4DNSConfig(t.Context(), got); err != nil || len(config.Nameservers) != 1 {
 		t.Errorf("IP4Config %+v, %v; want that of the device with the lease", config, err)
 	}
 }
@@ -112,7 +112,6 @@ func TestDNSConfigOverTheBus(t *testing.T) {
 		{"another's is exclusive", "eth0", []map[string]any{entry("eth1", -50)}, nm.DNSConfig{Excluded: true}},
 		{"global-dns", "eth0", []map[string]any{entry("", 0)}, nm.DNSConfig{Global: true}},
 		{"a device without IPv4", "eth1", nil, nm.DNSConfig{}},
-		{"an unknown device", "eth9", nil, nm.DNSConfig{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -121,7 +120,10 @@ func TestDNSConfigOverTheBus(t *testing.T) {
 			c := connect(t)
 			got, err := c.DNSConfig(t.Context(), tt.iface)
 			if err == nil && got.Empty() && !got.Global && !got.Excluded {
-				got, err = c.IP4DNSConfig(t.Context(), tt.iface)
+				var d nm.Device
+				if d, err = c.Device(t.Context(), tt.iface); err == nil {
+					got, err = c.IP4DNSConfig(t.Context(), d)
+				}
 			}
 			if err != nil {
 				t.Fatal(err)

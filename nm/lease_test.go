@@ -15,6 +15,7 @@ var compare = cmp.Options{
 	cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}),
 	cmp.Comparer(func(a, b error) bool { return errText(a) == errText(b) }),
 	cmpopts.EquateEmpty(),
+	cmpopts.IgnoreUnexported(nm.Device{}),
 }
 
 func addrs(s string) (out []netip.Addr) {

@@ -40,7 +40,7 @@ type Env struct {
 type Bus struct {
 	Device         func(ctx context.Context, iface string) (nm.Device, error)
 	DNSConfig      func(ctx context.Context, iface string) (nm.DNSConfig, error)
-	IP4DNSConfig   func(ctx context.Context, iface string) (nm.DNSConfig, error) // what a lost DNSConfig was
+	IP4DNSConfig   func(ctx context.Context, dev nm.Device) (nm.DNSConfig, error) // what a lost DNSConfig was
 	GlobalDNS      func(ctx context.Context) (bool, error)
 	LinkState      func(ctx context.Context, ifindex int) (resolv.State, error)
 	SetNameservers func(ctx context.Context, ifindex int, servers []netip.Addr) error

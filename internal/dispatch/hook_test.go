@@ -113,7 +113,7 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 			defer w.mu.Unlock()
 			return w.dev, reach(ctx, w.devErr)
 		},
-		IP4DNSConfig: func(ctx context.Context, _ string) (nm.DNSConfig, error) { return w.dns, reach(ctx, w.dnsErr) },
+		IP4DNSConfig: func(ctx context.Context, _ nm.Device) (nm.DNSConfig, error) { return w.dns, reach(ctx, w.dnsErr) },
 		GlobalDNS:    func(context.Context) (bool, error) { return w.globalDNS, nil },
 		DNSConfig: func(ctx context.Context, _ string) (nm.DNSConfig, error) {
 			if w.lost {

@@ -291,7 +291,7 @@ func (m *model) process(limit time.Duration) *process {
 		DNSConfig: func(ctx context.Context, _ string) (c nm.DNSConfig, err error) {
 			return c, p.toNM(ctx, func() { c = m.desired() })
 		},
-		IP4DNSConfig: func(ctx context.Context, _ string) (c nm.DNSConfig, err error) {
+		IP4DNSConfig: func(ctx context.Context, _ nm.Device) (c nm.DNSConfig, err error) {
 			return c, p.toNM(ctx, func() { c = m.desired() })
 		},
 		GlobalDNS: func(ctx context.Context) (g bool, err error) { return g, p.toNM(ctx, func() { g = m.global }) },

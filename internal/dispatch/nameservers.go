@@ -148,7 +148,7 @@ func (n *Nameservers) reconcile(ctx context.Context, l Link, read, again func() 
 	if a.dev.Lease != nil {
 		v.Lease = a.dev.Lease.Nameservers
 	}
-	n.askDNS(ctx, a.bus, l, &v)
+	n.askDNS(ctx, a, l, &v)
 	pushed, err := n.act(ctx, a.bus, l, v)
 	end()
 	n.probe(ctx, a.bus, l, pushed)
@@ -157,16 +157,16 @@ func (n *Nameservers) reconcile(ctx context.Context, l Link, read, again func() 
 
 // askDNS asks what NetworkManager wants. It may be blocked on a down, waiting
 // for us.
-func (n *Nameservers) askDNS(ctx context.Context, bus *Bus, l Link, v *LinkView) {
+func (n *Nameservers) askDNS(ctx context.Context, a answer, l Link, v *LinkView) {
 	if v.Down {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, downLimit, fmt.Errorf("no answer within %v", downLimit))
 		defer cancel()
 	}
-	v.DNS, v.DNSErr = bus.DNSConfig(ctx, l.Name)
+	v.DNS, v.DNSErr = a.bus.DNSConfig(ctx, l.Name)
 	none := v.DNSErr == nil && v.DNS.Empty() && !v.DNS.Global && !v.DNS.Excluded
 	if none && v.Activated && (v.Record.State == boot.Pushed || n.Event.Action == nm.Reapply) {
-		v.DNS, v.DNSErr = bus.IP4DNSConfig(ctx, l.Name)
+		v.DNS, v.DNSErr = a.bus.IP4DNSConfig(ctx, a.dev)
 	}
 }
 
