@@ -41,12 +41,16 @@ type answer struct {
 	err error
 }
 
-// unfinished is what is left to be done after a run of both jobs.
+// unfinished is what is left to be done of both jobs.
 type unfinished struct {
 	checkIn     error // boot.ErrLocked: another run is at it
 	record      boot.CheckIn
 	nameservers error
+	read        answer // what was read about the link so far
 }
+
+// errNotBegun says that a job is to be done.
+var errNotBegun = errors.New("not begun")
 
 // Run does both jobs side by side, neither waiting for the other nor spoiled by
 // it. What is not done after a second it hands over to the unit; only where
@@ -70,7 +74,11 @@ func (h *Hook) Run(ctx context.Context) error {
 	}
 	soon, cancelSoon := context.WithTimeoutCause(ctx, handOverAfter, fmt.Errorf("not done after %v", handOverAfter))
 	defer cancelSoon()
-	left := h.jobs(ctx, soon, l)
+	left := unfinished{nameservers: errNotBegun}
+	if h.Event.Action != nm.Down {
+		left.checkIn = errNotBegun
+	}
+	left = h.jobs(ctx, soon, l, left)
 	if left.checkIn == nil && left.nameservers == nil {
 		return nil
 	}
@@ -78,7 +86,7 @@ func (h *Hook) Run(ctx context.Context) error {
 	if unitErr == nil || left.held() {
 		return nil
 	}
-	return h.giveUp(h.jobs(ctx, ctx, l), unitErr)
+	return h.giveUp(h.jobs(ctx, ctx, l, left), unitErr)
 }
 
 // held reports whether all that is left is a check-in that another run is at,
@@ -87,8 +95,9 @@ func (u unfinished) held() bool {
 	return u.nameservers == nil && errors.Is(u.checkIn, boot.ErrLocked)
 }
 
-// jobs does what is to be done until limit ends. ctx is for the connection.
-func (h *Hook) jobs(ctx, limit context.Context, l Link) (left unfinished) {
+// jobs does what is left of both jobs until limit ends. ctx is for the
+// connection.
+func (h *Hook) jobs(ctx, limit context.Context, l Link, todo unfinished) (left unfinished) {
 	deadline, _ := limit.Deadline()
 	share := time.Duration(leaseShare * float64(time.Until(deadline))).Round(100 * time.Millisecond)
 	read := func() (a answer) {
@@ -114,11 +123,21 @@ func (h *Hook) jobs(ctx, limit context.Context, l Link) (left unfinished) {
 	}
 	n := &Nameservers{Env: h.Env, Event: h.Event}
 	var wg sync.WaitGroup
-	wg.Go(func() { left.nameservers = n.reconcile(limit, l, first, read) })
-	if h.Event.Action != nm.Down {
-		wg.Go(func() { left.record, left.checkIn = h.checkIn(limit, first) })
+	if todo.nameservers != nil {
+		wg.Go(func() { left.nameservers = n.reconcile(limit, l, first, read) })
+	}
+	if todo.checkIn != nil {
+		wg.Go(func() {
+			left.record, left.checkIn = h.checkIn(limit, func() answer {
+				if todo.read.bus != nil && todo.read.err == nil {
+					return todo.read // by now NetworkManager may be gone
+				}
+				return first()
+			})
+		})
 	}
 	wg.Wait()
+	left.read = shared
 	return left
 }
 

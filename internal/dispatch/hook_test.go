@@ -391,7 +391,7 @@ func TestOneJobDoesNotSpoilTheOther(t *testing.T) {
 			"log handed-over interface=eth0 wireserver=100.64.0.7 attempts=1 last_error=refused", "start nm-azure-checkin.service")},
 		{
 			name: "WireServer away and no unit", change: func(w *world) { w.report, w.unitErr = never, errors.New("no such unit") }, limit: 5 * time.Second,
-			want: sorted(pushed, "connect", "connect", failedAttempt, reported, reported,
+			want: sorted(pushed, "connect", failedAttempt, reported, reported,
 				"log given-up wireserver=100.64.0.7 attempts=2 last_error=refused hand_over_error=no such unit", "start nm-azure-checkin.service"),
 			err: "check-in: not done after 5s\nhand-over: no such unit",
 		},
@@ -437,6 +437,35 @@ func TestOneJobDoesNotSpoilTheOther(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where nothing can take over, the hook does only what is left, by what it has
+// read: that NetworkManager and resolved have gone since changes nothing.
+func TestGoesOnWithWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := healthy()
+		w.unitErr = errors.New("no such unit")
+		w.report = func(ctx context.Context, r *wire.Reporter) (wire.Outcome, error) {
+			if w.devErr == nil {
+				<-ctx.Done()
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.devErr, w.resolveErr = nm.ErrNotRunning, resolv.ErrNotRunning
+				return wire.Outcome{Attempts: 1}, context.Cause(ctx)
+			}
+			return wire.Outcome{Attempt: wire.Attempt{N: 1, Server: r.Server, Via: wire.ViaHealth}, Attempts: 1}, nil
+		}
+		got, err := w.run(t, nm.Up, lease)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, s := range got {
+			if strings.HasPrefix(s, "log checked-in wireserver=100.64.0.7 source=option-245 ") {
+				return
+			}
+		}
+		t.Errorf("no check-in by the lease: %v", got)
+	})
 }
 
 // Another run has the lock: its check-in is left to it, and the unit follows it,
