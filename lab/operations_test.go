@@ -48,7 +48,7 @@ var operations = map[string]struct {
 		early: playWire(lab.WireScript{GoalState: []lab.WireStep{page}, Health: []lab.WireStep{page}, Provisioning: []lab.WireStep{page}}),
 		late:  tried,
 	},
-	"DNS servers of your own in the virtual network": {
+	"Custom DNS servers in the virtual network": {
 		config: withLease(lab.AzureLease().WithAddrs(lab.OptNameservers, lab.Gateway, "10.77.0.9")),
 		early:  func(t *testing.T, l *lab.Lab) { ok(t, l.Cloud.SetDNSFault(t.Context(), lab.Gateway, lab.DNSRefuse)) },
 		late:   settled(),
@@ -60,7 +60,7 @@ var operations = map[string]struct {
 		},
 		late: settled(),
 	},
-	"The network does not work, and there is no log-in": {
+	"The network does not work, and nobody can log in": {
 		early: func(t *testing.T, l *lab.Lab) {
 			sh("mkdir -p /var/lib/hyperv", "touch /var/lib/hyperv/.kvp_pool_1")(t, l)
 			firewall(t, l)

@@ -2,13 +2,13 @@ package journal
 
 import "log/slog"
 
-// Kind is a kind of journal entry. Code, catalog and docs/operations.md share
-// this table.
+// Kind is a kind of journal entry. The catalog and docs/operations.md describe
+// the same kinds, in the same order.
 type Kind struct {
-	Name    string     // for people, in docs/operations.md
+	Name    string     // in docs/operations.md; never changes
 	ID      string     // MESSAGE_ID, 128 bits in hex; never changes
 	Level   slog.Level // the entry's priority
-	Message string     // what MESSAGE begins with
+	Message string     // the beginning of MESSAGE; may change
 }
 
 // The kinds of entries.
@@ -19,7 +19,7 @@ var (
 	}
 	AttemptFailed = Kind{
 		"attempt-failed", "ce9d17f7bf9748be916e8410304f63d2", slog.LevelWarn,
-		"an attempt to check in failed, trying on",
+		"check-in attempt failed, retrying",
 	}
 	HandedOver = Kind{
 		"handed-over", "d99042b6c809471a99e2e9c4b3171cd8", slog.LevelWarn,
@@ -27,11 +27,11 @@ var (
 	}
 	GivenUp = Kind{
 		"given-up", "61f98c80bb3d40e3bbd2c09b126ab150", slog.LevelError,
-		"gave up: Azure has not been told how this VM stands",
+		"gave up: Azure did not receive this VM's provisioning status",
 	}
 	Option245Unusable = Kind{
 		"option-245-unusable", "14cf100574964b0c910aeb4a2741aa04", slog.LevelWarn,
-		"no usable WireServer address in the lease, taking the constant",
+		"no usable WireServer address in the lease, using the default address",
 	}
 	FailureReported = Kind{
 		"failure-reported", "676406d31f014054bdc2055588c5c6dd", slog.LevelError,
@@ -59,19 +59,19 @@ var (
 	}
 	ResolvedUnavailable = Kind{
 		"resolved-unavailable", "7faf76eaf3554860ae5b8a0f30511417", slog.LevelInfo,
-		"systemd-resolved is not available, the nameservers are NetworkManager's alone",
+		"systemd-resolved is not available, NetworkManager alone manages the nameservers",
 	}
 	RecordFailed = Kind{
 		"record-failed", "68e87c2e32db4836b02fe5017c080cb3", slog.LevelWarn,
-		"cannot keep a record",
+		"failed to read or write a record",
 	}
 	PlatformUnknown = Kind{
 		"platform-unknown", "ec7ede00f9e44ef58996907db59b7deb", slog.LevelWarn,
-		"cannot detect whether this machine is Azure, nothing is done",
+		"cannot detect whether this machine is an Azure VM, doing nothing",
 	}
 	LockHeld = Kind{
 		"lock-held", "6da6e86046624a4fa4b4d50d197b4479", slog.LevelDebug,
-		"another run is checking in",
+		"another process is checking in",
 	}
 )
 

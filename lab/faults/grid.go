@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
@@ -106,7 +107,7 @@ func (f fault) cases() []Case {
 				c.Want.Readys = -1
 			}
 			if f.cost == fast {
-				c.Want.Says = attemptFailed
+				c.Want.Says = journal.AttemptFailed.Message
 			}
 			step := f.step
 			step.Times = times

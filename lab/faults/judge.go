@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
 )
 
 const (
@@ -15,8 +17,6 @@ const (
 	peakLimit = 12 << 10
 	// fdLimit bounds the open files: three standard ones, the runtime's, two connections, lock, record and bus.
 	fdLimit = 16
-	// attemptFailed is in the entry about attempts that failed.
-	attemptFailed = "an attempt to check in failed"
 )
 
 // Judge says what of a result is not as it must be.
@@ -58,8 +58,8 @@ func Judge(c Case, r Result) (faults []string) {
 		wrong("standard error lacks %q", c.Want.Says)
 	}
 	// Two attempts may be one that was not answered, and has not failed, and the one beside it.
-	if r.Attempts > 2 && !strings.Contains(r.Stderr, attemptFailed) {
-		wrong("no entry says that %s", attemptFailed)
+	if r.Attempts > 2 && !strings.Contains(r.Stderr, journal.AttemptFailed.Message) {
+		wrong("no entry says that %s", journal.AttemptFailed.Message)
 	}
 	return faults
 }

@@ -3,6 +3,7 @@ package faults
 import (
 	"time"
 
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
@@ -55,7 +56,7 @@ func hooks() []Case {
 		{
 			// There is no systemd here to hand over to.
 			Name: "hook: nothing is answered, ever", World: World{Option245: leased}, Script: hang,
-			Want: Want{Never: true, Status: 1, Within: 5 * time.Second, Says: "gave up"},
+			Want: Want{Never: true, Status: 1, Within: 5 * time.Second, Says: journal.GivenUp.Message},
 		},
 	}
 	for i := range all {
@@ -95,7 +96,7 @@ func environments() []Case {
 		{Name: "hook: 16 open files", World: World{Option245: leased}, Start: Start{Hook: true, Shell: `ulimit -n 16; exec "$@"`}},
 		{Name: "umask 0777", Start: Start{Shell: `umask 0777; exec "$@"`}, Script: fault, Want: Want{Within: 750 * ms}},
 		{Name: "signals ignored", Start: Start{Shell: `trap "" HUP INT TERM PIPE CHLD USR1 USR2 ALRM; exec "$@"`}, Script: fault, Want: Want{Within: 750 * ms}},
-		{Name: "no file may grow", Start: Start{Shell: `ulimit -f 0; exec "$@"`}, Script: fault, Want: Want{Within: 750 * ms, Says: "cannot keep a record"}},
+		{Name: "no file may grow", Start: Start{Shell: `ulimit -f 0; exec "$@"`}, Script: fault, Want: Want{Within: 750 * ms, Says: journal.RecordFailed.Message}},
 	}
 	const nobody = `exec setpriv --reuid=65534 --regid=65534 --clear-groups "$@"`
 	refused := Want{Never: true, Status: 1, Requests: []string{}, Says: "only root can do that"}

@@ -11,12 +11,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/term"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/program"
 )
 
-var update = flag.Bool("update", false, "write the golden file again")
+var update = flag.Bool("update", false, "write the golden file")
 
 const golden = "lab/cmd/demo/testdata/demo.golden"
 
@@ -74,10 +75,13 @@ var masks = []struct {
 	{regexp.MustCompile(`\S+ after boot, \S+`), "N after boot, N"},
 }
 
-// mask replaces what differs each time, and sorts each timeline, with equal lines (a packet that was repeated) as one.
+// mask replaces what differs each time, and messages by the names of their kinds, and sorts each timeline, with equal lines (a packet that was repeated) as one.
 func mask(text string) string {
 	for _, m := range masks {
 		text = m.re.ReplaceAllString(text, m.with)
+	}
+	for _, k := range journal.Kinds() {
+		text = strings.ReplaceAll(text, k.Message, "<"+k.Name+">")
 	}
 	var out, moments []string
 	for _, line := range strings.SplitAfter(text, "\n") {
