@@ -66,7 +66,8 @@ func restart(daemons ...lab.Daemon) func(*testing.T, *lab.Lab) {
 func nothing(*testing.T, *lab.Lab) {}
 
 // mishapsOf are those that every daemon can have: stopped or gone all the time, stopped for a while, killed or started
-// anew midway. without is a run for all of which the daemon does not answer, gone one for which it is not there.
+// anew midway. without is a run for all of which the daemon does not answer, gone one for which it is not there: also one
+// that is killed within the run's first second, since what is not done then the run does once more.
 func mishapsOf(d lab.Daemon, without, gone mishap, mend func(*testing.T, *lab.Lab)) []mishap {
 	midway := mishap{source: "option-245", dns: true}
 	afterPush := midway
@@ -78,7 +79,7 @@ func mishapsOf(d lab.Daemon, without, gone mishap, mend func(*testing.T, *lab.La
 	return []mishap{
 		of(without, "stopped", signal(d, unix.SIGSTOP), nil, signal(d, unix.SIGCONT)),
 		of(midway, "stopped for half a second", signal(d, unix.SIGSTOP), signal(d, unix.SIGCONT), nil),
-		of(without, "stopped, then killed", signal(d, unix.SIGSTOP), kill(d), mend),
+		of(gone, "stopped, then killed", signal(d, unix.SIGSTOP), kill(d), mend),
 		of(gone, "killed", kill(d), nil, mend),
 		of(afterPush, "killed midway", nothing, kill(d), mend),
 		of(afterPush, "restarted midway", nothing, restart(d), mend),

@@ -180,17 +180,6 @@ func TestStormWhileAway(t *testing.T) {
 	})
 }
 
-// settle is Settle for hundreds of events.
-func settle(t *testing.T, l *lab.Lab) (err error) {
-	t.Helper()
-	for range 6 {
-		if err = l.Guest.Settle(t.Context()); err == nil {
-			break
-		}
-	}
-	return err
-}
-
 // readys counts the reports among requests to a server that accepts them.
 func readys(requests []string) int {
 	return count2(requests, health) + count2(requests, "POST /provisioning/health")
@@ -217,9 +206,9 @@ func TestVeths(t *testing.T) {
 					echo "link add v$i type veth peer name w$i"
 					echo "link set v$i master docker0 up"; echo "link set w$i up"
 				done | ip -batch -`, veths))
-			ok(t, settle(t, l))
+			ok(t, l.Guest.Settle(t.Context()))
 			run(t, l, "sh", "-ec", fmt.Sprintf(`for i in $(seq %d); do echo "link del v$i"; done | ip -batch -; ip link del docker0`, veths))
-			ok(t, settle(t, l))
+			ok(t, l.Guest.Settle(t.Context()))
 		}
 		events, err = l.Guest.Events()
 		ok(t, err)

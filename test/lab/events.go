@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,21 +51,30 @@ func (g *Guest) Events() ([]Event, error) {
 }
 
 // Settle returns when all events are over that NetworkManager had a reason for until now. It changes the guest's
-// hostname, for an event of its own to come after those.
+// hostname, for an event of its own to come after those. NetworkManager may learn of a change from the kernel later than
+// of the hostname: where another event comes behind, it is changed again.
 func (g *Guest) Settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	asked := time.Now()
-	if _, err := g.Run(ctx, "nmcli", "general", "hostname", fmt.Sprintf("guest-%d", asked.UnixNano())); err != nil {
-		return err
-	}
-	return poll(ctx, func() error {
-		events, err := g.Events()
-		if last := len(events) - 1; last < 0 || events[last].Action != "hostname" || events[last].Began.Before(asked) {
-			err = errors.Join(err, errors.New("lab: events are not over"))
+	for last := false; !last; {
+		asked := time.Now()
+		if _, err := g.Run(ctx, "nmcli", "general", "hostname", fmt.Sprintf("guest-%d", asked.UnixNano())); err != nil {
+			return err
 		}
-		return err
-	})
+		err := poll(ctx, func() error {
+			events, err := g.Events()
+			i := slices.IndexFunc(events, func(e Event) bool { return e.Action == "hostname" && !e.Began.Before(asked) })
+			if i < 0 {
+				return errors.Join(err, errors.New("lab: events are not over"))
+			}
+			last = !slices.ContainsFunc(events[i:], func(e Event) bool { return e.Action != "hostname" })
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func parseEvents(text string) ([]Event, error) {
