@@ -15,7 +15,11 @@ dpkg --purge --force-depends network-manager
 printf '[Match]\nName=eth0\n[Network]\nDHCP=ipv4\n' >/etc/systemd/network/10-eth0.network
 systemctl enable systemd-networkd.service systemd-resolved.service`
 
-// TestDeb installs the Debian package with the real dpkg, boots, and removes it.
+// noTimer leaves the check-in to what starts with the network.
+const noTimer = "\nsystemctl mask nm-azure-checkin.timer"
+
+// TestDeb installs the Debian package with the real dpkg, boots, and removes it. The timer is masked, so that the check-in is
+// the dispatcher's, or that of the unit's link with systemd-networkd.
 func TestDeb(t *testing.T) {
 	t.Parallel()
 	type machine struct{ suite, manager, setup, online string }
@@ -33,12 +37,13 @@ func TestDeb(t *testing.T) {
 				// The units look at the firmware's tag: an image of Debian's has no argument of Ignition's.
 				Config: lab.Config{Suite: tt.suite, Cmdline: "quiet", AssetTag: azureTag, DNS: "none", ToResolved: "false"},
 				Copies: map[string]string{*deb: "/root/package.deb"},
-				Setup:  "dpkg --install /root/package.deb" + tt.setup,
+				Setup:  "dpkg --install /root/package.deb" + tt.setup + noTimer,
 			})
 			g.want("systemctl is-active "+tt.manager, "active")
 			g.wantReports(1)
 			g.wantDNS()
 			g.wantHealthy()
+			g.run("systemctl unmask nm-azure-checkin.timer && systemctl start nm-azure-checkin.timer")
 			g.want("systemctl is-active nm-azure-checkin.timer", "active")
 			g.want("dpkg --verify nm-azure-dispatch | grep -v /usr/share/ || :", "") // the tree is made without documents
 			g.want("journalctl --list-catalog | grep -c nm-azure-dispatch", g.run("grep -c '^-- ' /usr/lib/systemd/catalog/nm-azure-dispatch.catalog"))
