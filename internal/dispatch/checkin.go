@@ -36,6 +36,9 @@ type CheckIn struct {
 // then. The error is boot.ErrLocked if another run has it in hand; otherwise it
 // is why the context ended without success.
 func (c *CheckIn) Run(ctx context.Context, t Target, force bool) (boot.CheckIn, error) {
+	if rec, done := c.Done(); done && !force {
+		return rec, nil // whether or not a run that has done it still holds the lock
+	}
 	unlock, err := c.lock()
 	if err != nil {
 		return boot.CheckIn{}, err

@@ -222,6 +222,24 @@ func TestLookAgainUnderTheLock(t *testing.T) {
 	}
 }
 
+// A run that follows another one follows its record: the holder of the lock may be
+// stopped (SIGSTOP) after it is done.
+func TestFollowsTheRecord(t *testing.T) {
+	w := &world{}
+	c := w.checkIn(t)
+	unlock, err := w.records.LockCheckIn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	time.AfterFunc(50*time.Millisecond, func() { _ = w.records.WriteCheckIn(boot.CheckIn{State: boot.Ready}) })
+	if rec, err := c.Follow(ctx, otherServer, false); err != nil || rec.State != boot.Ready {
+		t.Errorf("record %+v, %v", rec, err)
+	}
+}
+
 func TestTargetOf(t *testing.T) {
 	own := addrs("10.0.0.5")
 	for addr, want := range map[string]string{
