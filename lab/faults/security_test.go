@@ -34,13 +34,13 @@ func TestSecurityPage(t *testing.T) {
 		names := named.FindAllStringSubmatch(line, -1)
 		for _, n := range names {
 			if !there[n[1]] && !strings.HasSuffix(n[1], ": X") {
-				t.Errorf("%s is named, and is not there", n[1])
+				t.Errorf("%s does not exist", n[1])
 			}
 		}
-		if row := strings.HasPrefix(line, "| ") && !strings.HasSuffix(line, "held by |\n"); row {
+		if row := strings.HasPrefix(line, "| ") && !strings.HasSuffix(line, "tests |\n"); row {
 			rows++
 			if len(names) == 0 {
-				t.Errorf("no test holds this: %s", line)
+				t.Errorf("no test is named in: %s", line)
 			}
 		}
 	}
