@@ -80,7 +80,7 @@ func TestSlowLease(t *testing.T) {
 	onEverySuite(t, func(t *testing.T, suite string) {
 		lease := lab.AzureLease()
 		lease.Delay = 2 * time.Second
-		l := start(t, lab.Config{Suite: suite, Lease: &lease})
+		l := start(t, with(lab.Config{Suite: suite, Lease: &lease}, mayFail))
 		eventually(t, l, "a lease comes", happened(l, "dhcp4-change", "eth0"))
 		events, err := l.Guest.Events()
 		ok(t, err)

@@ -71,7 +71,8 @@ func (c Config) networkManagerConf() string {
 }
 
 // Profile is a connection profile of NetworkManager. Settings have the form "section.key=value", spelled as in a
-// keyfile. Without any it takes a lease on the interface of the same name, and has an IPv6 link-local address.
+// keyfile. Without any it takes a lease on the interface of the same name, and has an IPv6 link-local address. The interface
+// is up with the lease, never before: on a busy machine IPv6 could be faster otherwise.
 type Profile struct {
 	ID       string
 	Settings []string
@@ -89,7 +90,7 @@ func (p Profile) keyfile() string {
 	settings := append([]string{
 		"connection.id=" + p.ID, "connection.interface-name=" + p.ID, "connection.type=ethernet",
 		fmt.Sprintf("connection.uuid=%x-%x-%x-%x-%x", uuid[:4], uuid[4:6], uuid[6:8], uuid[8:10], uuid[10:16]),
-		"ipv4.method=auto", "ipv6.method=link-local",
+		"ipv4.method=auto", "ipv4.may-fail=false", "ipv6.method=link-local",
 	}, p.Settings...)
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
