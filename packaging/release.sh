@@ -12,12 +12,13 @@ grep -q "^\* .* - $version-1\$" packaging/rpm/nm-azure-dispatch.spec || fail "th
 grep -Eq "^## $version - [0-9]{4}-[0-9]{2}-[0-9]{2}\$" CHANGELOG.md ||
 	fail "CHANGELOG.md has no line \"## $version - YYYY-MM-DD\": replace \"unreleased\" by the date"
 
-make rpm deb
+make rpm deb sysext
 rm -rf $out
 mkdir -p $out
 cp -t $out dist/nm-azure-dispatch-"$version"-1.src.rpm dist/nm-azure-dispatch-"$version"-1.*.cdx.json \
 	dist/nm-azure-dispatch-"$version"-1.x86_64.rpm dist/nm-azure-dispatch-"$version"-1.aarch64.rpm \
-	dist/nm-azure-dispatch-dracut-"$version"-1.noarch.rpm dist/nm-azure-dispatch*_"$version"-1_*.deb
+	dist/nm-azure-dispatch-dracut-"$version"-1.noarch.rpm dist/nm-azure-dispatch*_"$version"-1_*.deb \
+	dist/nm-azure-dispatch-x86-64.raw dist/nm-azure-dispatch-arm64.raw
 (cd $out && sha256sum -- * >SHA256SUMS && sha256sum --check --quiet SHA256SUMS)
 
 # The section of the version, with a first line for the tag's subject.
