@@ -13,7 +13,7 @@ STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT := $(GO) run mvdan.cc/gofumpt@v0.12.0
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo test unit lab lint fuzz bench fresh release clean deps go-version root
+.PHONY: help build demo test unit lab lint words fuzz bench fresh release clean deps go-version root
 include packaging/rpm/rpm.mk
 include packaging/deb/deb.mk
 include packaging/sysext/sysext.mk
@@ -26,7 +26,7 @@ help: ## lists the targets
 build: go-version ## builds bin/nm-azure-dispatch
 	$(GO) build $(BUILD_FLAGS) -o bin/nm-azure-dispatch ./cmd/nm-azure-dispatch
 
-demo: root build deps ## shows the program at work on the newest Debian
+demo: root build deps ## shows the program on the newest Debian
 	$(GO) run ./lab/cmd/demo
 
 test: FUZZTIME := 5s
@@ -47,9 +47,12 @@ unit: build deps ## what needs no lab, the concurrent parts with the race detect
 lab: root build deps ## the program on the real daemons, RUN=TestName for one test; as root
 	$(GO) test -count=1 -timeout=20m -p=1 -parallel=6 $(if $(RUN),-v -run '$(RUN)') ./lab/...
 
-lint: go-version ## gofumpt and staticcheck
+lint: go-version words ## gofumpt, staticcheck and words
 	@out=$$($(GOFUMPT) -l .); [ -z "$$out" ] || { echo "gofumpt would change: $$out" >&2; exit 1; }
 	$(STATICCHECK) -checks all ./...
+
+words: go-version ## counts the expressions that docs/words.tsv replaces
+	$(GO) test -count=1 -run='^TestWords$$' -v .
 
 # Each target for FUZZTIME, with what that finds kept as it is: by default minimizing takes most of the time. From the seeds in the code and the corpus that is committed. go test fails now and then with
 # "context deadline exceeded" and no input when the time is up (golang.org/issue/75804); that is no finding.

@@ -133,7 +133,7 @@ func TestOption245Forms(t *testing.T) {
 	}
 }
 
-// The address in option 245 does not answer: the constant gets the Ready.
+// The address in option 245 does not answer: Ready is sent to the default address.
 func TestOption245Dead(t *testing.T) {
 	onEverySuite(t, func(t *testing.T, suite string) {
 		l := startProduct(t, suite, with(quiet(), withLease(lab.AzureLease().WithAddrs(lab.OptWireServer, "10.77.0.250"))))
@@ -272,7 +272,7 @@ func TestLater(t *testing.T) {
 	})
 }
 
-// A change of the search domains reaches resolved. Not on 1.42.4, whose own wish
+// A change of the search domains reaches resolved. Not on 1.42.4, whose own configuration
 // stays as it was after the reapply (seen for 30 s).
 func TestDomainsChange(t *testing.T) {
 	l := startProduct(t, "trixie", quiet())
@@ -281,14 +281,14 @@ func TestDomainsChange(t *testing.T) {
 	run(t, l, "nmcli", "device", "reapply", "eth0")
 	times(t, l, 1, "reapply", "eth0")
 	eventually(t, l, "the new domain is there", func(ctx context.Context) error {
-		event(t, l, "reapply", "eth0") // the event may come before the wish has changed
+		event(t, l, "reapply", "eth0") // the event may come before the configuration has changed
 		return prints(l, "new.example", "resolvectl", "domain", "eth0")(ctx)
 	})
 	check(t, l, outcome{requests: once, dns: leaseDNS})
 }
 
 // On 1.42.4 the first reapply after a change of ipv6.method empties the link's
-// servers, although NetworkManager wishes them. Our run brings them back.
+// servers, although NetworkManager wants them. Our run configures them again.
 func TestReapplyEmptiesLink(t *testing.T) {
 	onEverySuite(t, func(t *testing.T, suite string) {
 		l := startProduct(t, suite, lab.Config{})

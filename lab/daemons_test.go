@@ -31,11 +31,11 @@ type mishap struct {
 	name   string
 	before func(*testing.T, *lab.Lab) // it starts
 	during func(*testing.T, *lab.Lab) // it runs, and the WireServer's answer is yet to come; nil: nothing
-	pushed bool                       // that is: when the nameservers are seen to
+	pushed bool                       // that is: when the nameservers are configured
 	after  func(*testing.T, *lab.Lab) // it has ended: the daemon is well again; nil: it is already
 	source string                     // of the WireServer's address: "option-245", or "constant"
 	fails  bool                       // it cannot tell how the nameservers stand, and says so
-	dns    bool                       // it has seen to the nameservers
+	dns    bool                       // the nameservers are configured
 }
 
 func signal(d lab.Daemon, sig unix.Signal) func(*testing.T, *lab.Lab) {
@@ -66,9 +66,9 @@ func restart(daemons ...lab.Daemon) func(*testing.T, *lab.Lab) {
 func nothing(*testing.T, *lab.Lab) {}
 
 // mishapsOf are those that every daemon can have: stopped or gone all the time, stopped for a while, killed or started
-// anew midway. without is a run for all of which the daemon does not answer, gone one for which it is not there: also one
+// again midway. without is a run for all of which the daemon does not answer, gone one for which it is not there: also one
 // that is killed within the run's first second, since what is not done then the run does once more.
-func mishapsOf(d lab.Daemon, without, gone mishap, mend func(*testing.T, *lab.Lab)) []mishap {
+func mishapsOf(d lab.Daemon, without, gone mishap, fix func(*testing.T, *lab.Lab)) []mishap {
 	midway := mishap{source: "option-245", dns: true}
 	afterPush := midway
 	afterPush.pushed = true
@@ -79,10 +79,10 @@ func mishapsOf(d lab.Daemon, without, gone mishap, mend func(*testing.T, *lab.La
 	return []mishap{
 		of(without, "stopped", signal(d, unix.SIGSTOP), nil, signal(d, unix.SIGCONT)),
 		of(midway, "stopped for half a second", signal(d, unix.SIGSTOP), signal(d, unix.SIGCONT), nil),
-		of(gone, "stopped, then killed", signal(d, unix.SIGSTOP), kill(d), mend),
-		of(gone, "killed", kill(d), nil, mend),
-		of(afterPush, "killed midway", nothing, kill(d), mend),
-		of(afterPush, "restarted midway", nothing, restart(d), mend),
+		of(gone, "stopped, then killed", signal(d, unix.SIGSTOP), kill(d), fix),
+		of(gone, "killed", kill(d), nil, fix),
+		of(afterPush, "killed midway", nothing, kill(d), fix),
+		of(afterPush, "restarted midway", nothing, restart(d), fix),
 	}
 }
 
@@ -94,7 +94,7 @@ func TestMishaps(t *testing.T) {
 	unheard := mishap{source: "option-245", dns: true}
 	full := unheard
 	full.name, full.before, full.after = "stopped, its queue full", fillJournal, signal(lab.Journald, unix.SIGCONT)
-	// Those that are on the bus do not come back to one that was started anew.
+	// Those that are on the bus do not come back to one that was restarted.
 	newBus := restart(lab.DBus, lab.Resolved, lab.NetworkManager)
 	for d, mishaps := range map[lab.Daemon][]mishap{
 		lab.NetworkManager: mishapsOf(lab.NetworkManager, blind, blind, restart(lab.NetworkManager)),
@@ -149,7 +149,7 @@ func (m mishap) happen(t *testing.T, l *lab.Lab, n int) {
 	done := background(l, "reapply", "eth0")
 	if m.during != nil {
 		if m.pushed {
-			eventually(t, l, "the nameservers are seen to", func(context.Context) error {
+			eventually(t, l, "the nameservers are configured", func(context.Context) error {
 				if n := strings.Count(strings.Join(kinds(t, l), " "), "nameservers-pushed"); n == pushes {
 					return errors.New("no entry says so")
 				}
@@ -223,7 +223,7 @@ func TestDispatcherMishaps(t *testing.T) {
 				})
 				run(t, l, "sh", "-c", "kill -"+sig+" $(pidof nm-dispatcher)")
 				eventually(t, l, "it has checked in", isReady(l, bootID(1)))
-				eventually(t, l, "it has seen to the nameservers", prints(l, leaseDNS, "resolvectl", "dns", "eth0"))
+				eventually(t, l, "the nameservers are configured", prints(l, leaseDNS, "resolvectl", "dns", "eth0"))
 				if sig == "STOP" {
 					run(t, l, "sh", "-c", "kill -CONT $(pidof nm-dispatcher)")
 				}

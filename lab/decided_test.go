@@ -35,7 +35,7 @@ var decidedCases = []doctorCase{
 		name: "every report is forbidden", early: playWire(lab.WireScript{
 			Health: []lab.WireStep{{Times: -1, Status: 403}}, Provisioning: []lab.WireStep{{Times: -1, Status: 403}},
 		}),
-		want: "record report-forbidden", mend: playWire(lab.WireScript{}),
+		want: "record report-forbidden", fix: playWire(lab.WireScript{}),
 	},
 	{
 		name: "ipv4.dns beside the lease's", config: oneProfile("ipv4.dns=203.0.113.1;"),
@@ -45,11 +45,11 @@ var decidedCases = []doctorCase{
 		name:  "global-dns",
 		early: sh("printf '[global-dns-domain-*]\\nservers=203.0.113.1\\n' > /etc/NetworkManager/conf.d/90-dns.conf"),
 		want:  "link-dns global-dns",
-		mend:  sh("rm /etc/NetworkManager/conf.d/90-dns.conf", "nmcli general reload", "nmcli device reapply eth0"),
+		fix:   sh("rm /etc/NetworkManager/conf.d/90-dns.conf", "nmcli general reload", "nmcli device reapply eth0"),
 	},
 	{
 		name: "the stub is blocked", late: sh(libcHosts, "nft add table ip f", "nft add chain ip f out '{ type filter hook output priority 0; }'", "nft add rule ip f out ip daddr 127.0.0.53 drop"),
-		want: "lookup lookup-stub", mend: sh("nft delete table ip f"),
+		want: "lookup lookup-stub", fix: sh("nft delete table ip f"),
 	},
 	{
 		name: "hosts: files", late: sh("sed -i 's/^hosts:.*/hosts: files/' /etc/nsswitch.conf"),
@@ -60,19 +60,19 @@ var decidedCases = []doctorCase{
 			sh(libcHosts, "rm /etc/resolv.conf", "echo nameserver 127.0.0.53 > /etc/resolv.conf")(t, l) // newer versions turn their own file into another
 			resolvedConf("DNSStubListener=no")(t, l)
 		},
-		want: "resolv-conf resolv-conf-stub-off", mend: sh("rm /etc/systemd/resolved.conf", resolvedRe),
+		want: "resolv-conf resolv-conf-stub-off", fix: sh("rm /etc/systemd/resolved.conf", resolvedRe),
 	},
 	{
 		name: "static resolv.conf that hangs", late: sh(libcHosts, "rm /etc/resolv.conf", "echo nameserver 203.0.113.1 > /etc/resolv.conf"),
-		want: "lookup lookup-failed", mend: sh("ln -sf ../run/systemd/resolve/stub-resolv.conf /etc/resolv.conf"),
+		want: "lookup lookup-failed", fix: sh("ln -sf ../run/systemd/resolve/stub-resolv.conf /etc/resolv.conf"),
 	},
 	{
 		name: "prohibited by a rule", early: sh("ip rule add pref 100 to 168.63.129.16 prohibit"),
-		want: "route route-rule", mend: sh("ip rule del pref 100"),
+		want: "route route-rule", fix: sh("ip rule del pref 100"),
 	},
 	{
 		name: "blackhole", early: sh("ip route add blackhole 168.63.129.16"),
-		want: "route route-rejects", mend: sh("ip route del blackhole 168.63.129.16"),
+		want: "route route-rejects", fix: sh("ip route del blackhole 168.63.129.16"),
 	},
 	{
 		name: "by a dead gateway", late: sh("ip route add 168.63.129.16 via 10.77.0.99 dev eth0", forget),
@@ -80,7 +80,7 @@ var decidedCases = []doctorCase{
 	},
 	{
 		name: "frozen ARP entry", late: sh("ip neigh replace 10.77.0.1 lladdr 02:00:00:00:00:99 dev eth0 nud permanent", forget),
-		want: "route route-neighbour", mend: sh("ip neigh del 10.77.0.1 dev eth0", "nmcli device reapply eth0"),
+		want: "route route-neighbour", fix: sh("ip neigh del 10.77.0.1 dev eth0", "nmcli device reapply eth0"),
 	},
 	{
 		name:  "hook replaced",
@@ -89,18 +89,18 @@ var decidedCases = []doctorCase{
 	},
 	{
 		name: "a proxy forbids", early: playGoalState(lab.WireStep{Times: -1, Status: 403, Body: new("<html><body>Access denied</body></html>")}),
-		want: "goal-state goal-state-proxy", mend: playGoalState(),
+		want: "goal-state goal-state-proxy", fix: playGoalState(),
 	},
 	{
 		name: "large packets are lost", early: sh("nft add table ip f", "nft add chain ip f out '{ type filter hook output priority 0; }'", "nft add chain ip f in '{ type filter hook input priority 0; }'",
 			"nft add rule ip f out tcp flags syn tcp option maxseg size '>' 600 ct mark set 1", "nft add rule ip f in ip saddr 168.63.129.16 ct mark 1 ip length '>' 200 drop"),
-		want: "goal-state goal-state-mtu", mend: sh("nft delete table ip f"),
+		want: "goal-state goal-state-mtu", fix: sh("nft delete table ip f"),
 	},
 	{
 		name:  "unmanaged by configuration",
 		early: sh("printf '[keyfile]\\nunmanaged-devices=interface-name:eth0\\n' > /etc/NetworkManager/conf.d/90-mine.conf"),
 		want:  "device device-unmanaged",
-		mend:  sh("rm /etc/NetworkManager/conf.d/90-mine.conf", "nmcli general reload conf", "nmcli device set eth0 managed yes"),
+		fix:   sh("rm /etc/NetworkManager/conf.d/90-mine.conf", "nmcli general reload conf", "nmcli device set eth0 managed yes"),
 	},
 	{name: "routes in another table", config: oneProfile("ipv4.route-table=100"), want: "route route-profile"},
 	{name: "ipv4.method=disabled", config: oneProfile("ipv4.method=disabled"), want: "lease dhcp-off"},
@@ -121,7 +121,7 @@ var decidedCases = []doctorCase{
 			c.Profiles = []lab.Profile{{ID: "eth0"}, {ID: "eth1"}}
 		},
 		want: "lease no-lease",
-		mend: func(t *testing.T, l *lab.Lab) {
+		fix: func(t *testing.T, l *lab.Lab) {
 			ok(t, l.Cloud.SetLease(t.Context(), "eth0", lab.AzureLease()))
 			run(t, l, "nmcli", "device", "connect", "eth0")
 		},
@@ -133,7 +133,7 @@ var decidedCases = []doctorCase{
 				"printf '[Service]\\nBindReadOnlyPaths=/nonexistent\\n' > /etc/systemd/system/nm-azure-checkin.service.d/x.conf", "systemctl daemon-reload")(t, l)
 		},
 		want: "timer unit-cannot-start",
-		mend: func(t *testing.T, l *lab.Lab) {
+		fix: func(t *testing.T, l *lab.Lab) {
 			ok(t, l.Cloud.PlayWire(t.Context(), lab.WireScript{}))
 			sh("rm /etc/systemd/system/nm-azure-checkin.service.d/x.conf", "systemctl daemon-reload", "systemctl start nm-azure-checkin.service")(t, l)
 		},

@@ -24,13 +24,13 @@ type doctorCase struct {
 
 	want   string // the first step that fails, and its code
 	status int    // exit status; 0 means 1
-	// mend does what the remedy says where that is no command; nil: the commands
+	// fix does what the remedy says if that is not a command; nil: the commands
 	// are run. Then nothing must fail any more.
-	mend func(*testing.T, *lab.Lab)
-	stay bool // what is broken cannot be mended in the guest
+	fix  func(*testing.T, *lab.Lab)
+	stay bool // the fault cannot be fixed in the guest
 }
 
-// sh breaks or mends by commands in the guest.
+// sh runs commands in the guest.
 func sh(commands ...string) func(*testing.T, *lab.Lab) {
 	return func(t *testing.T, l *lab.Lab) {
 		t.Helper()
@@ -82,7 +82,7 @@ var doctorCases = []doctorCase{
 			ok(t, l.Cloud.SetLease(t.Context(), "", lease))
 		},
 		want: "lease no-lease",
-		mend: func(t *testing.T, l *lab.Lab) {
+		fix: func(t *testing.T, l *lab.Lab) {
 			ok(t, l.Cloud.SetLease(t.Context(), "", lab.AzureLease()))
 			run(t, l, "nmcli", "device", "connect", "eth0")
 		},
@@ -100,13 +100,13 @@ var doctorCases = []doctorCase{
 	{
 		name: "WireServer refuses", early: func(t *testing.T, l *lab.Lab) { ok(t, l.Cloud.CloseWire(t.Context())) },
 		want: "tcp-80 tcp-refused",
-		mend: func(t *testing.T, l *lab.Lab) { ok(t, l.Cloud.PlayWire(t.Context(), lab.WireScript{})) },
+		fix:  func(t *testing.T, l *lab.Lab) { ok(t, l.Cloud.PlayWire(t.Context(), lab.WireScript{})) },
 	},
 	{
 		name:  "firewall in the guest",
 		early: sh("nft add table ip f", "nft add chain ip f out '{ type filter hook output priority 0; }'", "nft add rule ip f out ip daddr 168.63.129.16 tcp dport 80 drop"),
 		want:  "tcp-80 tcp-no-answer",
-		mend:  sh("nft delete table ip f"),
+		fix:   sh("nft delete table ip f"),
 	},
 	{
 		name: "static profile with another address", config: func(c *lab.Config) {
@@ -119,17 +119,17 @@ var doctorCases = []doctorCase{
 	{
 		name: "WireServer hangs", early: playGoalState(lab.WireStep{Times: -1, Hang: true}),
 		want: "goal-state goal-state-no-answer",
-		mend: playGoalState(),
+		fix:  playGoalState(),
 	},
 	{
 		name: "WireServer is being updated", early: playGoalState(lab.WireStep{Times: -1, Status: 410}),
 		want: "goal-state goal-state-busy",
-		mend: playGoalState(),
+		fix:  playGoalState(),
 	},
 	{
 		name: "a proxy in between", early: playGoalState(lab.WireStep{Times: -1, Body: new("<html><body>Access denied</body></html>")}),
 		want: "goal-state goal-state-foreign",
-		mend: playGoalState(),
+		fix:  playGoalState(),
 	},
 	{
 		name: "provisioning failed", early: func(t *testing.T, l *lab.Lab) {
@@ -139,7 +139,7 @@ var doctorCases = []doctorCase{
 			sh("nm-azure-dispatch report-failure --reason 'no disk'", "rm /etc/NetworkManager/dispatcher.d/90-nm-azure-dispatch")(t, l)
 		},
 		want: "record failure-reported",
-		mend: sh("nm-azure-dispatch check-in --force", "nmcli device reapply eth0"), // the hook was not there for the nameservers
+		fix:  sh("nm-azure-dispatch check-in --force", "nmcli device reapply eth0"), // the hook was not there for the nameservers
 	},
 	{
 		name: "resolved masked", late: sh("systemctl mask --now systemd-resolved.service 2>&1"),
@@ -172,12 +172,12 @@ var doctorCases = []doctorCase{
 	{
 		name: "nameservers silent", late: dnsFault(lab.DNSSilent),
 		want: "nameservers nameservers-silent",
-		mend: dnsFault(lab.DNSHealthy),
+		fix:  dnsFault(lab.DNSHealthy),
 	},
 	{
 		name: "nameservers refuse", late: dnsFault(lab.DNSRefuse),
 		want: "nameservers nameservers-refuse",
-		mend: dnsFault(lab.DNSHealthy),
+		fix:  dnsFault(lab.DNSHealthy),
 	},
 }
 
@@ -210,7 +210,7 @@ func dnsFault(f lab.DNSFault) func(*testing.T, *lab.Lab) {
 }
 
 // Every broken guest is diagnosed by doctor alone, within five seconds, and its
-// remedy mends it.
+// remedy fixes it.
 func TestDoctor(t *testing.T) { runDoctorCases(t, doctorCases) }
 
 func runDoctorCases(t *testing.T, cases []doctorCase) {
@@ -258,11 +258,11 @@ func runDoctorCases(t *testing.T, cases []doctorCase) {
 			if c.stay {
 				return
 			}
-			if c.mend == nil {
+			if c.fix == nil {
 				_, command, _ := strings.Cut(first.Remedy, ": sudo ")
-				c.mend = sh(strings.ReplaceAll(command, "sudo ", ""))
+				c.fix = sh(strings.ReplaceAll(command, "sudo ", ""))
 			}
-			c.mend(t, l)
+			c.fix(t, l)
 			eventually(t, l, "nothing fails any more", func(context.Context) error {
 				if r, status := examine(t, l); status != 0 {
 					return fmt.Errorf("exit status %d: %s", status, notOK(r))

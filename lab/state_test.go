@@ -19,7 +19,7 @@ import (
 type mess struct {
 	name string
 	make string
-	mend string // what the administrator does; "": nothing has to be done
+	fix  string // what the administrator does; "": nothing has to be done
 	// twice says that no record of the check-in can be kept, so that the next event sends Ready again.
 	twice bool
 	// nods says that the program says why, in the journal.
@@ -29,16 +29,16 @@ type mess struct {
 var messes = []mess{
 	{
 		name: "/run full", make: `mount -o remount,size=16m /run; dd if=/dev/zero of=/run/filler bs=4k 2>/dev/null || :; [ $(df --output=avail /run | tail -n 1) = 0 ]`,
-		mend: `rm /run/filler; mount -o remount,size=50% /run`, twice: true, says: "no space left on device",
+		fix: `rm /run/filler; mount -o remount,size=50% /run`, twice: true, says: "no space left on device",
 	},
 	{
 		name: "/run without inodes", make: `mount -o remount,nr_inodes=$(($(df --output=iused /run | tail -n 1) + 50)) /run
 			mkdir filler; i=0; while (: >filler/$i) 2>/dev/null; do i=$((i+1)); done`,
-		mend: `rm -r filler; mount -o remount,nr_inodes=500k /run`, twice: true, says: "no space left on device",
+		fix: `rm -r filler; mount -o remount,nr_inodes=500k /run`, twice: true, says: "no space left on device",
 	},
 	{
 		name: "/run read-only", make: `mount --bind /run /run; mount -o remount,bind,ro /run`,
-		mend: `umount -l /run`, twice: true, says: "read-only file system",
+		fix: `umount -l /run`, twice: true, says: "read-only file system",
 	},
 	{name: "record empty", make: `mkdir $D; : >$D/check-in.json`},
 	{name: "record torn", make: `mkdir $D; printf '{"boot_id":"%s","state":"rea' $BOOT >$D/check-in.json`},
@@ -77,7 +77,7 @@ var messes = []mess{
 		make: `mkdir -p $D/links; for f in check-in.json check-in.lock links/2.json links/2.lock links/2.next; do echo '{}' >$D/$f; done; chmod 600 $D/*.lock $D/links/*.lock $D/links/*.next
 			find $D | while read f; do setpriv --reuid=65534 --regid=65534 --clear-groups flock $f sleep 60 >/dev/null 2>&1 & done
 			sleep 0.3; [ $(pgrep -c -u nobody flock) -ge 4 ]`,
-		mend: `pkill -u nobody`,
+		fix: `pkill -u nobody`,
 	},
 }
 
@@ -102,8 +102,8 @@ func (m mess) happen(t *testing.T, l *lab.Lab, n int) {
 	elsewhere := func() string {
 		return shell("cd /; find $E ! -type d -exec stat -c '%n %Y %Z %a %U %s' {} +; ls -ld $E; cat $E/*")
 	}
-	if m.mend != "" {
-		defer shell(m.mend)
+	if m.fix != "" {
+		defer shell(m.fix)
 	}
 	before, there := len(requests(t, l)), elsewhere()
 	seen := len(entries(t, l))

@@ -56,7 +56,7 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// storm runs the hook 200 times at once, and sees to it that all do well and nothing of them is left.
+// storm runs the hook 200 times at once, and checks that all succeed and nothing of them is left.
 func storm(t *testing.T, l *lab.Lab, interfaces []string) {
 	t.Helper()
 	script := fmt.Sprintf(`set -- %s
@@ -91,7 +91,7 @@ func storm(t *testing.T, l *lab.Lab, interfaces []string) {
 	noLeftovers(t, l)
 }
 
-// noLeftovers sees to it that neither a process nor an unfinished file of the program's is left.
+// noLeftovers checks that neither a process nor an unfinished file of the program's is left.
 func noLeftovers(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	if out := run(t, l, "find", stateDir, "-name", ".*", "-type", "f"); out != "" {

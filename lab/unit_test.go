@@ -120,7 +120,7 @@ func TestWireServerAway(t *testing.T) {
 	})
 }
 
-// Whoever holds the lock of the check-in is killed: the unit, which systemd starts again, or the hook, whose place the
+// The process that holds the lock of the check-in is killed: the unit, which systemd starts again, or the hook, whose place the
 // unit takes that has waited for it.
 func TestHolderKilled(t *testing.T) {
 	t.Parallel()

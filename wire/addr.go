@@ -9,7 +9,7 @@ import (
 )
 
 // DefaultAddr is the WireServer's address in every region and every national
-// cloud. Option 245 carries the same one, except where somebody decided
+// cloud. Option 245 carries the same one, except where an administrator decided
 // otherwise. See
 // https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
 var DefaultAddr = netip.AddrFrom4([4]byte{168, 63, 129, 16})
@@ -31,7 +31,7 @@ func CheckAddr(a netip.Addr) error {
 	return nil
 }
 
-// CheckTarget reports why no HTTP request over IPv4 can go to a, whoever named
+// CheckTarget reports why no HTTP request over IPv4 can go to a, no matter who named
 // it: it is not IPv4, or unspecified, multicast, broadcast or reserved (RFC
 // 6890). The error names the address and the reason.
 func CheckTarget(a netip.Addr) error {

@@ -57,7 +57,7 @@ func serve(t *testing.T, script wiretest.Script) (*wire.Reporter, *wiretest.Serv
 	return r, srv
 }
 
-// report reports Ready for at most the given time, and sees to it that nothing
+// report reports Ready for at most the given time, and checks that nothing
 // of the package runs on.
 func report(t *testing.T, r *wire.Reporter, limit time.Duration) (wire.Outcome, error) {
 	t.Helper()
@@ -133,7 +133,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// The short way is one request without a goal state.
+// The JSON endpoint takes one request, without a goal state.
 func TestRequestsProvisioning(t *testing.T) {
 	r, srv := serve(t, wiretest.Script{GoalState: each(wiretest.Step{Status: 404, Times: -1})})
 	r.UserAgent = ""

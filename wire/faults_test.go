@@ -284,7 +284,7 @@ func TestFaults(t *testing.T) {
 }
 
 // Documents as in TestParseGoalState, through everything: those that are good
-// make a check-in at the first attempt, those that are bad one by the short way.
+// make a check-in at the first attempt, those that are bad one at the JSON endpoint.
 func TestDocuments(t *testing.T) {
 	check := func(t *testing.T, step wiretest.Step, attempts int) {
 		t.Helper()

@@ -128,7 +128,7 @@ func TestParseGoalState(t *testing.T) {
 			}
 			wantBounded(t, err)
 			if tt.err == "" {
-				return // any will do
+				return // any is enough
 			}
 			if diff := cmp.Diff("wire: goal state: "+tt.err, err.Error()); diff != "" {
 				t.Errorf("error (-want +got):\n%s", diff)

@@ -33,7 +33,7 @@ const MaxDescription = 512
 type Health struct {
 	State       State
 	SubStatus   SubStatus
-	Description string // shown to whoever deploys the machine
+	Description string // shown to users who deploy the machine
 }
 
 // Ready says that the machine has come up.

@@ -30,7 +30,7 @@ type loop struct {
 	h Health
 
 	started  time.Time
-	heard    time.Time // when a server last answered, whatever it was; else started
+	heard    time.Time // when a server last answered at all; else started
 	attempts int       // started so far
 	failures int
 	last     error // the last failure

@@ -41,7 +41,7 @@ func Changes(ctx context.Context) (<-chan struct{}, error) {
 	return changes, nil
 }
 
-// WaitRoute waits until there is a route to dst, whoever made it. The error is
+// WaitRoute waits until there is a route to dst. The error is
 // the context's, or why changes cannot be heard of.
 func WaitRoute(ctx context.Context, dst netip.Addr) error {
 	ctx, cancel := context.WithCancel(ctx)

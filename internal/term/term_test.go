@@ -63,7 +63,7 @@ func TestColours(t *testing.T) {
 	}
 	tty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
-		t.Skipf("no terminal to be had: %v", err)
+		t.Skipf("no terminal is available: %v", err)
 	}
 	defer tty.Close()
 	if !term.Colours(tty, none) {

@@ -66,7 +66,7 @@ type Want struct {
 	Never    bool          // Ready is impossible
 	Status   int           // exit status
 	Within   time.Duration // exec to exit, by the design, on an idle machine
-	Server   string        // that took the Ready; "": the constant
+	Server   string        // that received Ready; "": the default address
 	Via      string        // "": either way
 	Readys   int           // that a server accepted; 0: one; -1: it depends
 	Requests []string      // all of them, "GET goal state", "POST health", "POST provisioning"; nil: not looked at

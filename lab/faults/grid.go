@@ -15,8 +15,8 @@ const (
 	atHealth    = "health"
 )
 
-// fault is a wrong answer to either request of the portable way. The cost of it is the design's: two quick retries, then
-// the short way.
+// fault is a wrong answer to either request of the XML endpoint. Its delay is the design's: two quick retries, then
+// the JSON endpoint.
 type fault struct {
 	name string
 	step wiretest.Step
@@ -30,7 +30,7 @@ type fault struct {
 }
 
 var (
-	// fast is what a fault costs that shows at once: pauses of 250 ms, 500 ms and 1 s, and then the short way.
+	// fast is what a fault costs that shows at once: pauses of 250 ms, 500 ms and 1 s, and then the JSON endpoint.
 	fast = [3]time.Duration{250 * time.Millisecond, 1750 * time.Millisecond, 1750 * time.Millisecond}
 	// silent is what a request costs that is not answered: 3 s for the first, and then what the patience grows to.
 	silent = [3]time.Duration{3 * time.Second, 12750 * time.Millisecond, 12750 * time.Millisecond}

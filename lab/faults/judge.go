@@ -58,7 +58,7 @@ func Judge(c Case, r Result) (faults []string) {
 		wrong("standard error lacks %q", c.Want.Says)
 	}
 	// Two attempts may be one that was not answered, and has not failed, and the one beside it. Where the hook can hand over
-	// to nobody it begins anew after a second: that is one more that has not failed.
+	// to nobody it starts again after a second: that is one more that has not failed.
 	pending := 2
 	if c.Start.Hook {
 		pending = 3

@@ -17,7 +17,7 @@ const (
 	roleRun  = "nm-azure-faults-run"
 )
 
-// order is what these are told.
+// order is what these receive.
 type order struct {
 	Case    Case
 	Program string

@@ -36,7 +36,7 @@ type Outcome struct {
 	Err    error    // the case could not be played
 }
 
-// PlayAll plays cases, so many at a time, and returns the outcomes in the order of the cases; done is told of each as it
+// PlayAll plays cases, so many at a time, and returns the outcomes in the order of the cases; done is called for each as it
 // ends, one at a time. Most cases only wait, so there can be more at a time than there are cores.
 func PlayAll(ctx context.Context, program string, cases []Case, parallel int, done func(Outcome)) []Outcome {
 	outcomes := make([]Outcome, len(cases))

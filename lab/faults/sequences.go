@@ -90,17 +90,17 @@ func sequences() []Case {
 			Want:   Want{Within: 3250 * ms, Via: "health"},
 		},
 		{
-			Name:   "goal state 404 for ever, the short way 503 twice",
+			Name:   "goal state 404 for ever, JSON endpoint 503 twice",
 			Script: wiretest.Script{GoalState: steps(repeat(status(404), -1)), Provisioning: steps(repeat(status(503), 2))},
 			Want:   Want{Within: 5750 * ms, Via: "provisioning-health"},
 		},
 		{
-			Name:   "goal state 503 five times, the short way 404 for ever",
+			Name:   "goal state 503 five times, JSON endpoint 404 for ever",
 			Script: wiretest.Script{GoalState: steps(repeat(status(503), 5)), Provisioning: steps(repeat(status(404), -1))},
 			Want:   Want{Within: 6750 * ms, Via: "health"},
 		},
 		{
-			Name:   "health 410 three times, the short way hangs for ever",
+			Name:   "health 410 three times, JSON endpoint hangs for ever",
 			Script: wiretest.Script{Health: steps(repeat(status(410), 3)), Provisioning: steps(repeat(hang, -1))},
 			Want:   Want{Within: 4750 * ms, Via: "health"},
 		},

@@ -69,7 +69,7 @@ func network(w World) error {
 
 const addConstant = "addr add " + constant + "/32 dev lo"
 
-// phases are what the server at the constant address does in turn.
+// phases are what the server at the default address does, one after the other.
 func phases(c Case) []phase {
 	switch w := c.World; {
 	case w.Refused > 0:

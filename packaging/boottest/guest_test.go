@@ -114,7 +114,7 @@ func (g guest) reports() int {
 	return len(slices.DeleteFunc(requests, func(r lab.WireRequest) bool { return r.Method != "POST" || r.Status/100 != 2 }))
 }
 
-// wantReports waits until Azure has been told so many times, and that it stays with that.
+// wantReports waits for this number of reports, and checks that there are no more.
 func (g guest) wantReports(n int) {
 	g.t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); g.reports() < n && time.Now().Before(deadline); {

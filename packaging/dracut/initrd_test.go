@@ -106,14 +106,14 @@ func TestReported(t *testing.T) {
 	}
 }
 
-// failing is a unit that the initrd needs, and that fails until /run/mended is there.
+// failing is a unit that the initrd needs, and that fails until /run/fixed is there.
 func failing(why string) map[string]string {
 	return map[string]string{
 		"usr/lib/systemd/system/failing.service": `[Unit]
 DefaultDependencies=no
 After=basic.target
 Before=initrd.target
-ConditionPathExists=!/run/mended
+ConditionPathExists=!/run/fixed
 OnFailure=emergency.target
 OnFailureJobMode=isolate
 [Service]
@@ -158,7 +158,7 @@ var recovery = map[string]string{
 	"usr/lib/systemd/system/recovery.service": `[Unit]
 DefaultDependencies=no
 [Service]
-ExecStart=/bin/sh -c 'until grep -q failed /run/nm-azure-dispatch/check-in.json; do sleep 1; done; : >/run/mended; systemctl --no-block default'
+ExecStart=/bin/sh -c 'until grep -q failed /run/nm-azure-dispatch/check-in.json; do sleep 1; done; : >/run/fixed; systemctl --no-block default'
 `,
 	"usr/lib/systemd/system/emergency.target.wants/recovery.service": "->../recovery.service",
 }

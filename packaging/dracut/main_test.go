@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 // stack is what brings the network up in an initrd.
 type stack struct {
 	name, modules string
-	cmdline       string // what it needs to be told
+	cmdline       string // the kernel arguments that it needs
 	initrd        func(*testing.T) string
 }
 

@@ -16,7 +16,7 @@ type AddOptions struct {
 }
 
 // Add puts the images of a build into the document, in place of those that
-// are there for its architecture. It returns what the caller should be told.
+// are there for its architecture. It returns messages for the user.
 // After an error the document is not fit to be used.
 func (d *Document) Add(m Meta, o AddOptions) ([]string, error) {
 	if err := CheckBaseURL(o.BaseURL); err != nil {

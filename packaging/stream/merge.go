@@ -8,7 +8,7 @@ import (
 
 // Merge puts the marketplace images of another document, usually a marketplace
 // file, in place of those that are in d, as openshift-install does: for each
-// architecture that both have. It returns what the caller should be told.
+// architecture that both have. It returns messages for the user.
 // After an error the document is not fit to be used.
 func (d *Document) Merge(from *Document) ([]string, error) {
 	if d.isMarketplace {

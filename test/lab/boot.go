@@ -66,7 +66,7 @@ func (g *Guest) setState(ctx context.Context, d Daemon, state State) error {
 	return err
 }
 
-// hostsUnits are masked: what they look after is the host's, or takes time that no test is about.
+// hostsUnits are masked: they manage what is the host's, or takes time that no test is about.
 var hostsUnits = []string{
 	"systemd-udev-trigger.service", "systemd-sysctl.service", "systemd-modules-load.service", "modprobe@.service",
 	"sys-kernel-debug.mount", "sys-kernel-tracing.mount", "sys-kernel-config.mount", "sys-fs-fuse-connections.mount",

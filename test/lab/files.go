@@ -46,7 +46,7 @@ func (f *files) Symlink(target, name string) error {
 	return f.root.Symlink(target, name)
 }
 
-// Exists tells if the guest has a file of that name, be it a link to nowhere.
+// Exists reports whether the guest has a file of that name, also if it is a broken link.
 func (f *files) Exists(name string) bool {
 	_, err := f.root.Lstat(strings.TrimPrefix(name, "/"))
 	return err == nil

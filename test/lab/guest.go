@@ -24,7 +24,7 @@ func (g *Guest) SetBootID(id string) error {
 	return g.root.WriteFile("lab/boot_id", []byte(id+"\n"), 0o644)
 }
 
-// SetProfile adds or changes a connection profile. A device that uses it goes on as before until it is activated anew.
+// SetProfile adds or changes a connection profile. A device that uses it is not changed until it is activated again.
 func (g *Guest) SetProfile(ctx context.Context, p Profile) error {
 	if err := g.WriteFile(p.path(), p.keyfile(), 0o600); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 
 // Request is one line of a server's log: a request that was read to its end,
 // and what was decided on as the answer. It is written before the answer, so that
-// whoever got the answer finds the line.
+// a client that has received the answer finds the line.
 type Request struct {
 	UnixNano int64       `json:"t_unix_ns"` // when its last byte had come
 	Conn     int         `json:"conn"`      // the connection, counted from 1

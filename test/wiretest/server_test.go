@@ -188,7 +188,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// A script is played in order, and can be told as JSON.
+// A script is played in order, and can be written as JSON.
 func TestScript(t *testing.T) {
 	const text = `{
 		"goal_states": [

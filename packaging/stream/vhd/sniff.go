@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A format is a kind of file that is told by its first bytes.
+// A format is a kind of file that is recognized by its first bytes.
 type format struct {
 	at     int // where the magic is
 	magic  string

@@ -1,4 +1,4 @@
-// Command azure-stream is for whoever builds an OS image: it writes the
+// Command azure-stream is for builders of OS images: it writes the
 // image's Azure artifacts into CoreOS stream metadata, looks them up there,
 // and says before an upload whether Azure will take the disk.
 package main

@@ -11,7 +11,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/packaging/stream/internal/jsontree"
 )
 
-// odd has what a reader that renders values anew would lose.
+// odd has what a reader that renders values again would lose.
 const odd = "\t{ \"n\":1.50e+02, \"big\":123456789012345678901234567890,\r\n" +
 	`"esc":"\u003c\/\u00e9<&>", "e\u0301\"":[ 1 , {"a":{ }} ], "t":true,"z":null , "o":{}` + "\n\n}\n \n"
 
@@ -163,7 +163,7 @@ func TestParseRefuses(t *testing.T) {
 		{"comment", "{\n// x\n}", "line 2, column 1: not JSON: invalid character '/' looking for beginning of object key string"},
 		{"two documents", "{}\n{}", "line 2, column 1: not JSON: invalid character '{' after top-level value"},
 		{"name twice", "{\n\"a\": 1,\n\"a\": 2}", `line 3, column 1: "a" is here twice in one object, and readers disagree which one counts: remove one`},
-		{"name twice, spelled anew", `{"a": 1, "\u0061": 2}`, `line 1, column 10: "a" is here twice in one object, and readers disagree which one counts: remove one`},
+		{"name twice, spelled differently", `{"a": 1, "\u0061": 2}`, `line 1, column 10: "a" is here twice in one object, and readers disagree which one counts: remove one`},
 		{"name twice, in an array", `{"x": [1, {"a": 1, "a": 2}]}`, `line 1, column 20: "a" is here twice in one object, and readers disagree which one counts: remove one`},
 		{"deep objects", deep, "line 1, column 506: more than 100 levels deep: not a document of this kind"},
 		{"deep arrays", `{"a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "}", "line 1, column 106: more than 100 levels deep: not a document of this kind"},

@@ -27,7 +27,7 @@ func GuestMain() error {
 func (g *Guest) MakeRoot(s GuestSpec, _ *None) error {
 	return g.calls.do(func() error {
 		if s.Systemd {
-			// Not at the start: there the cgroup of whoever starts us would be its root.
+			// Not at the start: there the cgroup of the parent process would be its root.
 			if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 				return fmt.Errorf("cgroup namespace: %w", err)
 			}
