@@ -82,10 +82,14 @@ func ParseLease(options map[string]any) Lease {
 // the only one that the WireServer is sure to answer: it has a route to the
 // WireServer or to the metadata service, or it offers a default route.
 func (l Lease) Primary() bool {
-	if slices.Contains(l.Routes, routeWireServer) || slices.Contains(l.Routes, routeIMDS) {
-		return true
-	}
-	return len(l.Routers) > 0 || slices.ContainsFunc(l.Routes, func(p netip.Prefix) bool { return p.Bits() == 0 })
+	return l.HostRoute() || len(l.Routers) > 0 || slices.ContainsFunc(l.Routes, func(p netip.Prefix) bool { return p.Bits() == 0 })
+}
+
+// HostRoute reports whether the lease has a route to the WireServer or to the
+// metadata service, which on Azure only that of the primary network interface
+// has.
+func (l Lease) HostRoute() bool {
+	return slices.Contains(l.Routes, routeWireServer) || slices.Contains(l.Routes, routeIMDS)
 }
 
 func addrs(s string) []netip.Addr {

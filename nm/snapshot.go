@@ -46,7 +46,6 @@ type DeviceInfo struct {
 	External  bool   // NetworkManager found it configured
 	Profile   Profile
 	Lease     *Lease // nil if there is no DHCPv4 lease, or not yet
-	Option245 string // as NetworkManager spells it; "" if it is absent
 
 	settings dbus.ObjectPath
 }
@@ -143,16 +142,9 @@ func (objects managed) device(p properties) DeviceInfo {
 		d.External = property[uint32](active, "StateFlags")&activationExtra != 0
 	}
 	raw := property[map[string]dbus.Variant](objects[property[dbus.ObjectPath](p, "Dhcp4Config")][ifaceDHCP4], "Options")
-	if len(raw) == 0 {
-		return d
-	}
-	options := plain(raw)
-	lease := ParseLease(options)
-	d.Lease = &lease
-	for _, key := range []string{keyPrivate245, keyUnknown245, keyEndpoint} {
-		if s, _ := options[key].(string); s != "" && d.Option245 == "" {
-			d.Option245 = s
-		}
+	if len(raw) > 0 {
+		lease := ParseLease(plain(raw))
+		d.Lease = &lease
 	}
 	return d
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/godbus/dbus/v5"
 )
@@ -29,6 +30,17 @@ type Link struct {
 	State
 	DNSSEC     string // "yes", "no", "allow-downgrade"
 	DNSOverTLS string // "yes", "no", "opportunistic"
+}
+
+// Addrs returns the link's servers and then those of no link, each once.
+func (s State) Addrs() []netip.Addr {
+	var out []netip.Addr
+	for _, srv := range slices.Concat(s.Nameservers, s.Global) {
+		if !slices.Contains(out, srv.Addr) {
+			out = append(out, srv.Addr)
+		}
+	}
+	return out
 }
 
 // State returns what resolved holds for a link and for all.
@@ -114,7 +126,7 @@ func LookUp(ctx context.Context, conn *dbus.Conn, name string) (Found, error) {
 		return Found{}, fmt.Errorf("%w (%s)", err, e.Name)
 	}
 	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
+		return Found{}, context.Cause(ctx)
 	}
 	var f Found
 	for _, r := range list {

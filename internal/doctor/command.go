@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
@@ -31,9 +32,38 @@ func again(s *machine.Snapshot) string {
 	d, known := s.Device()
 	switch {
 	case s.ByNetworkd() || !known || s.NM.Err != nil:
-		return "sudo systemctl start " + machine.UnitCheckIn
+		return checkIn(s)
 	case number(s.NM.V.Version) < reapplyFrom && d.Profile.Name != "":
 		return "sudo nmcli connection up " + shell(d.Profile.Name)
 	}
 	return "sudo nmcli device reapply " + shell(s.Interface)
+}
+
+// reconfigure is the command that has the interface's routes set again; by
+// systemd-networkd it asks the DHCP server too.
+func reconfigure(s *machine.Snapshot) string {
+	if s.ByNetworkd() {
+		return "sudo networkctl reconfigure " + shell(s.Interface)
+	}
+	return again(s)
+}
+
+// checkIn is the command that checks in: by the unit, where there is one.
+func checkIn(s *machine.Snapshot) string {
+	if u := s.Units; !u.Systemd || u.Status.Err == nil && u.Of(machine.UnitCheckIn).File == "" {
+		return "sudo nm-azure-dispatch check-in"
+	}
+	return "sudo systemctl start " + machine.UnitCheckIn
+}
+
+// list is for people.
+func list(addrs []netip.Addr) string {
+	if len(addrs) == 0 {
+		return "none"
+	}
+	s := make([]string, len(addrs))
+	for i, a := range addrs {
+		s[i] = a.String()
+	}
+	return strings.Join(s, " ")
 }

@@ -1,9 +1,8 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
-	"net/netip"
-	"strings"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/networkd"
@@ -11,7 +10,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
-func device(s *machine.Snapshot) result {
+func device(s *machine.Snapshot) Step {
 	iface := s.Interface
 	d, known := s.Device()
 	state := fmt.Sprintf("%s is %s", iface, stateName(d.State))
@@ -40,9 +39,11 @@ func device(s *machine.Snapshot) result {
 	return ok(state)
 }
 
-func deviceNetworkd(s *machine.Snapshot) result {
+func deviceNetworkd(s *machine.Snapshot) Step {
 	l, known := s.NetworkdLink()
 	switch {
+	case s.Networkd.Err != nil && !errors.Is(s.Networkd.Err, networkd.ErrNotRunning):
+		return fail("networkd-no-answer", s.Networkd.Err.Error(), "restart it", "sudo systemctl restart "+machine.UnitNetworkd)
 	case s.Networkd.Err != nil:
 		return fail("networkd-stopped", s.Networkd.Err.Error(), "start it", "sudo systemctl enable --now "+machine.UnitNetworkd)
 	case !known || !l.Managed:
@@ -88,53 +89,62 @@ func reached(s *machine.Snapshot) bool {
 	return s.Probes.GoalState.Err == nil || s.Target().Server != wire.DefaultAddr && s.Probes.Default.Err == nil
 }
 
-func lease(s *machine.Snapshot) result {
-	d, _ := s.Device()
-	l, profile := s.Lease(), d.Profile
-	link, _ := s.NetworkdLink()
+func lease(s *machine.Snapshot) Step {
+	l := s.Lease()
 	switch {
-	case l == nil && d.External:
-		return skip("device-external", "NetworkManager asks no DHCP server where something else has configured an interface")
-	case l == nil && s.ByNetworkd() && !link.DHCP && reached(s):
-		return warn("dhcp-off", "no DHCPv4 lease, and none is needed to reach the WireServer", "Azure expects DHCP: set DHCP=ipv4 in the .network file of "+s.Interface+", then", "sudo networkctl reload")
-	case l == nil && s.ByNetworkd() && reached(s):
-		return warn("no-lease", "systemd-networkd has no lease on "+s.Interface+": it was restarted, and no DHCP server has answered since", "ask the DHCP server again", "sudo networkctl reconfigure "+shell(s.Interface))
 	case l == nil && s.ByNetworkd():
-		return fail("no-lease", "no DHCPv4 lease on "+s.Interface, "set DHCP=ipv4 in its .network file, and check what blocks UDP ports 67 and 68; then ask again", "sudo networkctl reconfigure "+shell(s.Interface))
-	case l == nil && profile.Method != "" && profile.Method != "auto":
-		seen := fmt.Sprintf("no DHCPv4: the profile %q has ipv4.method=%s", profile.Name, profile.Method)
-		settings := "ipv4.method auto"
-		if profile.Method == "manual" {
-			settings += " ipv4.gateway '' ipv4.addresses ''"
-		}
-		if reached(s) {
-			return warn("dhcp-off", seen, "Azure expects DHCP", modify(profile.Name, settings)...)
-		}
-		return fail("dhcp-off", seen+", and the WireServer does not answer", "use DHCP: the address must be the one that Azure gave this machine", modify(profile.Name, settings)...)
+		return noLeaseNetworkd(s)
 	case l == nil:
-		return fail("no-lease", "no DHCPv4 lease: no DHCP server has answered on "+s.Interface,
-			"check what blocks UDP ports 67 and 68, then ask again", "sudo nmcli device connect "+shell(s.Interface))
+		return noLease(s)
 	case len(l.Nameservers) == 0:
 		return warn("lease-no-nameservers", fmt.Sprintf("%s, without any nameserver", l.Address), "set DNS servers in the virtual network, if that is not intended")
 	}
-	seen := fmt.Sprintf("%s, nameservers %s", l.Address, join(l.Nameservers))
+	seen := fmt.Sprintf("%s, nameservers %s", l.Address, list(l.Nameservers))
 	if !l.Primary() {
 		return warn("lease-secondary", seen+"; no default route and no route to the WireServer: not the lease of a primary NIC", "name the primary one with --interface; all that there are", "ip link")
 	}
 	return ok(seen)
 }
 
-func option245(s *machine.Snapshot) result {
+func noLease(s *machine.Snapshot) Step {
+	d, _ := s.Device()
+	method := d.Profile.Method
+	seen := fmt.Sprintf("no DHCPv4: the profile %q has ipv4.method=%s", d.Profile.Name, method)
+	settings := "ipv4.method auto"
+	if method == "manual" {
+		settings += " ipv4.gateway '' ipv4.addresses ''"
+	}
+	run := modify(d.Profile.Name, settings)
+	switch off := method != "" && method != "auto"; {
+	case d.External:
+		return skip("device-external", "NetworkManager asks no DHCP server where something else has configured an interface")
+	case off && reached(s):
+		return warn("dhcp-off", seen, "Azure expects DHCP", run...)
+	case off:
+		return fail("dhcp-off", seen+", and the WireServer does not answer", "use DHCP: the address must be the one that Azure gave this machine", run...)
+	}
+	return fail("no-lease", "no DHCPv4 lease: no DHCP server has answered on "+s.Interface,
+		"check what blocks UDP ports 67 and 68, then ask again", "sudo nmcli device connect "+shell(s.Interface))
+}
+
+func noLeaseNetworkd(s *machine.Snapshot) Step {
+	l, _ := s.NetworkdLink()
+	switch {
+	case !reached(s):
+		return fail("no-lease", "no DHCPv4 lease on "+s.Interface, "set DHCP=ipv4 in its .network file, and check what blocks UDP ports 67 and 68; then ask again", reconfigure(s))
+	case !l.DHCP:
+		return warn("dhcp-off", "no DHCPv4 lease, and none is needed to reach the WireServer", "Azure expects DHCP: set DHCP=ipv4 in the .network file of "+s.Interface+", then", "sudo networkctl reload")
+	}
+	return warn("no-lease", "systemd-networkd has no lease on "+s.Interface+": after a restart it has none until a DHCP server answers", "ask the DHCP server again", reconfigure(s))
+}
+
+func option245(s *machine.Snapshot) Step {
 	l, t := s.Lease(), s.Target()
 	if l == nil {
 		return skip("no-lease", fmt.Sprintf("there is no lease, so the default address %s is used", wire.DefaultAddr))
 	}
 	const remedy = "nothing is to be done on Azure if the next steps are ok; else ask who runs the DHCP server"
-	d, _ := s.Device()
 	seen := t.Server.String()
-	if d.Option245 != "" {
-		seen += " (" + d.Option245 + ")"
-	}
 	switch {
 	case l.WireServerErr == networkd.ErrOption245Unknown:
 		return ok(fmt.Sprintf("%v: the default address %s is used", l.WireServerErr, t.Server))
@@ -144,12 +154,4 @@ func option245(s *machine.Snapshot) result {
 		return warn("option-245-other", fmt.Sprintf("%s, not Azure's default address %s", seen, wire.DefaultAddr), remedy)
 	}
 	return ok(seen)
-}
-
-func join(servers []netip.Addr) string {
-	s := make([]string, len(servers))
-	for i, a := range servers {
-		s[i] = a.String()
-	}
-	return strings.Join(s, " ")
 }

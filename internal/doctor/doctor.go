@@ -8,7 +8,6 @@ package doctor
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
@@ -37,85 +36,52 @@ type Step struct {
 	run []string // the commands, one after the other
 }
 
-// Report is the JSON output: docs/schema/doctor.json.
-type Report struct {
-	Version      int     `json:"version"`
-	Steps        []Step  `json:"steps"`
-	FirstFailure *string `json:"first_failure"` // the name of a step; nil if none failed
+func ok(seen string) Step         { return Step{Verdict: OK, Code: "ok", Seen: seen} }
+func skip(code, seen string) Step { return Step{Verdict: Skipped, Code: code, Seen: seen} }
+func warn(code, seen, say string, run ...string) Step {
+	return Step{Verdict: Warn, Code: code, Seen: seen, say: say, run: run}
 }
 
-// version counts changes of the JSON output that break its readers.
-const version = 1
-
-// NewReport sums up steps.
-func NewReport(steps []Step) Report {
-	r := Report{Version: version, Steps: steps}
-	if i := slices.IndexFunc(steps, func(s Step) bool { return s.Verdict == Fail }); i >= 0 {
-		r.FirstFailure = &steps[i].Name
-	}
-	return r
-}
-
-// result is what a check found, and the remedy: what to do, and commands for it
-// that go one after the other.
-type result struct {
-	verdict         Verdict
-	code, seen, say string
-	run             []string
-}
-
-func ok(seen string) result         { return result{OK, "ok", seen, "", nil} }
-func skip(code, seen string) result { return result{Skipped, code, seen, "", nil} }
-func warn(code, seen, say string, run ...string) result {
-	return result{Warn, code, seen, say, run}
-}
-
-func fail(code, seen, say string, run ...string) result {
-	return result{Fail, code, seen, say, run}
-}
-
-// step makes a result part of the output.
-func (r result) step(name string) Step {
-	remedy := r.say
-	if len(r.run) > 0 {
-		remedy += ": " + strings.Join(r.run, " && ")
-	}
-	return Step{name, r.verdict, r.code, r.seen, remedy, r.say, r.run}
+func fail(code, seen, say string, run ...string) Step {
+	return Step{Verdict: Fail, Code: code, Seen: seen, say: say, run: run}
 }
 
 // check is one step. A check comes behind all that it needs.
 type check struct {
 	name  string
 	needs string // a step that must not have failed, or been skipped, for this one to make sense
+	// nm says that there is nothing to check where systemd-networkd configures the
+	// interface.
+	nm bool
 	// moot says that what the check is about has served its purpose once Azure has
 	// received Ready and names resolve: then it is no failure.
 	moot  bool
-	judge func(*machine.Snapshot) result
+	judge func(*machine.Snapshot) Step
 }
 
 // checks returns the steps in their order: a cause before its consequences.
 // Their names are an interface.
 func checks() []check {
 	return []check{
-		{stepPlatform, "", false, platform},
-		{"networkmanager", "", false, networkManager},
-		{"dispatcher", "", false, dispatcher},
-		{"hook", "", false, hook},
-		{"timer", "", true, timer},
-		{"device", "networkmanager", true, device},
-		{"lease", "device", true, lease},
-		{"option-245", "lease", true, option245},
-		{"route", "", true, route},
-		{"tcp-80", "route", true, tcp},
-		{"goal-state", "tcp-80", true, goalState},
-		{"record", "", false, record},
-		{"agents", "", false, agents},
-		{"resolved", "", true, resolved},
-		{"resolv-conf", "", true, resolvConf},
-		{"nm-dns", "networkmanager", true, nmDNS},
-		{"link-dns", "device", true, linkDNS},
-		{"nameservers", "", true, nameservers},
-		{"lookup", "", true, lookup},
+		{stepPlatform, "", false, false, platform},
+		{"networkmanager", "", true, false, networkManager},
+		{"dispatcher", "", true, false, dispatcher},
+		{"hook", "", true, false, hook},
+		{"timer", "", false, true, timer},
+		{"device", "networkmanager", false, true, device},
+		{"lease", "device", false, true, lease},
+		{"option-245", "lease", false, true, option245},
+		{"route", "", false, true, route},
+		{"tcp-80", "route", false, true, tcp},
+		{"goal-state", "tcp-80", false, true, goalState},
+		{"record", "", false, false, record},
+		{"agents", "", false, false, agents},
+		{"resolved", "", false, true, resolved},
+		{"resolv-conf", "", false, true, resolvConf},
+		{"nm-dns", "networkmanager", true, true, nmDNS},
+		{"link-dns", "device", false, true, linkDNS},
+		{"nameservers", "", false, true, nameservers},
+		{"lookup", "", false, true, lookup},
 	}
 }
 
@@ -124,30 +90,40 @@ const stepPlatform = "platform"
 // Judge makes all checks of a snapshot. On a machine that is not Azure all but
 // the first are skipped.
 func Judge(s *machine.Snapshot) []Step {
-	verdicts := map[string]Verdict{}
-	var steps []Step
-	resolves := lookup(s).verdict
+	elsewhere := skip("not-azure", "this machine is not Azure")
+	if s.Platform.Err != nil {
+		elsewhere = skip("platform-unknown", "not checked: the platform is unknown")
+	}
+	resolves := lookup(s).Verdict
 	done := s.Ready() && (resolves == OK || resolves == Warn)
+	missing := map[string]string{} // steps that others need, and what became of them
+	var steps []Step
 	for _, c := range checks() {
-		var r result
-		switch before := verdicts[c.needs]; {
-		case c.name != stepPlatform && verdicts[stepPlatform] != OK:
-			r = skip("not-azure", "this machine is not Azure")
-			if s.Platform.Err != nil {
-				r = skip("platform-unknown", "not checked: the platform is unknown")
-			}
-		case before == Fail || before == Skipped:
-			r = skip("not-checked", fmt.Sprintf("not checked: %s %s", c.needs, map[Verdict]string{Fail: "failed", Skipped: "was skipped"}[before]))
+		var r Step
+		switch why := missing[c.needs]; {
+		case !s.Platform.Azure && c.name != stepPlatform:
+			r = elsewhere
+		case c.nm && s.ByNetworkd():
+			r = skip("networkd", "systemd-networkd manages "+s.Interface)
+		case why != "":
+			r = skip("not-checked", fmt.Sprintf("not checked: %s %s", c.needs, why))
 		default:
 			r = c.judge(s)
 		}
-		if verdicts[c.name] = r.verdict; r.code == "networkd" {
-			verdicts[c.name] = OK // another of the steps has looked at it
+		switch {
+		case r.Verdict == Fail:
+			missing[c.name] = "failed"
+		case r.Verdict == Skipped && r.Code != "networkd": // there the steps that need it ask systemd-networkd
+			missing[c.name] = "was skipped"
 		}
-		if done && c.moot && r.verdict == Fail {
-			r.verdict = Warn
+		if done && c.moot && r.Verdict == Fail {
+			r.Verdict = Warn
 		}
-		steps = append(steps, r.step(c.name))
+		r.Name, r.Remedy = c.name, r.say
+		if len(r.run) > 0 {
+			r.Remedy += ": " + strings.Join(r.run, " && ")
+		}
+		steps = append(steps, r)
 	}
 	return steps
 }

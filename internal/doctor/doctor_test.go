@@ -88,6 +88,7 @@ var cases = []struct {
 	{"timer missing", unit(machine.UnitTimer, machine.Unit{}), "timer warn unit-missing"},
 	{"service missing", unit(machine.UnitCheckIn, machine.Unit{}), "timer warn unit-missing"},
 	{"service failed", unit(machine.UnitCheckIn, machine.Unit{File: "static", Active: "failed", Sub: "failed", Result: "exit-code", Exit: 1}), "timer warn unit-failed"},
+	{"service failed, to be started again", unit(machine.UnitCheckIn, machine.Unit{File: "static", Active: "activating", Sub: "auto-restart", Result: "signal", Exit: 9}), "timer warn unit-failed"},
 	{"service running", unit(machine.UnitCheckIn, machine.Unit{File: "static", Active: "activating", Sub: "start"}), ""},
 	// D19
 	{"service cannot start", func(s *machine.Snapshot) {
@@ -135,17 +136,17 @@ var cases = []struct {
 	}, "lease fail dhcp-off; route fail route-missing; record warn trying"},
 	{"lease without nameservers", func(s *machine.Snapshot) { device(s).Lease.Nameservers = nil }, "lease warn lease-no-nameservers"},
 	{"lease of a secondary NIC", func(s *machine.Snapshot) { device(s).Lease.Routers, device(s).Lease.Routes = nil, nil }, "lease warn lease-secondary"},
-	{"no option 245", func(s *machine.Snapshot) { device(s).Lease.WireServer, device(s).Option245 = netip.Addr{}, "" }, "option-245 warn option-245-unusable"},
+	{"no option 245", func(s *machine.Snapshot) { device(s).Lease.WireServer = netip.Addr{} }, "option-245 warn option-245-unusable"},
 	{"option 245 is loopback", func(s *machine.Snapshot) { device(s).Lease.WireServer = netip.MustParseAddr("127.0.0.1") }, "option-245 warn option-245-unusable"},
-	{"option 245 is another", func(s *machine.Snapshot) { device(s).Lease.WireServer, device(s).Option245 = second, "0a:4d:00:01" }, "option-245 warn option-245-other"},
+	{"option 245 is another", func(s *machine.Snapshot) { device(s).Lease.WireServer = second }, "option-245 warn option-245-other"},
 	// D9
 	{"option 245 does not answer, the default address does", func(s *machine.Snapshot) {
 		unreached(syscall.ECONNREFUSED)(s)
-		device(s).Lease.WireServer, device(s).Option245 = other, "cb:00:71:01"
+		device(s).Lease.WireServer = other
 		s.Probes.Default.Err = nil
 	}, "option-245 warn option-245-other; tcp-80 warn tcp-other-address; goal-state warn goal-state-other-address; record warn trying"},
 	{"option 245 hangs on a goal state, the default address answers", func(s *machine.Snapshot) {
-		device(s).Lease.WireServer, device(s).Option245 = other, "cb:00:71:01"
+		device(s).Lease.WireServer = other
 		s.Probes.GoalState.Err = machine.NoAnswer(time.Second)
 	}, "option-245 warn option-245-other; goal-state warn goal-state-other-address"},
 
@@ -155,6 +156,9 @@ var cases = []struct {
 		s.Probes.Route.V.Rules = []int{100}
 	}, "route fail route-rule; record warn trying"},
 	{"blackhole", noRoute(syscall.EINVAL), "route fail route-rejects; record warn trying"},
+	// What the kernel was not heard to say is no missing route.
+	{"route not known, the WireServer answers", func(s *machine.Snapshot) { s.Probes.Route = machine.Seen[machine.Route]{Err: syscall.EPERM} }, ""},
+	{"route not known", noRoute(machine.NoAnswer(time.Second)), "route warn route-unknown; tcp-80 fail tcp-no-answer; record warn trying"},
 	{"never-default", func(s *machine.Snapshot) {
 		noRoute(syscall.ENETUNREACH)(s)
 		device(s).Profile.NeverDefault = true
@@ -195,6 +199,11 @@ var cases = []struct {
 		unreached(machine.NoAnswer(time.Second))(s)
 		s.Probes.Route.V.Interface = "eth1"
 	}, "route fail route-wrong-nic; record warn trying"},
+	{"second NIC, the first has no default route", func(s *machine.Snapshot) {
+		secondNIC(s)
+		unreached(machine.NoAnswer(time.Second))(s)
+		s.Probes.Route.V.Interface, s.Kernel.DefaultRoutes = "eth1", []string{"eth1"}
+	}, "route fail route-wrong-nic; record warn trying"},
 	// D10: no command without its object.
 	{"second NIC without a profile", func(s *machine.Snapshot) {
 		secondNIC(s)
@@ -231,6 +240,10 @@ var cases = []struct {
 		goalState(machine.NoAnswer(2 * time.Second))(s)
 		s.Probes.Small.Err = machine.NoAnswer(2 * time.Second)
 	}, "goal-state fail goal-state-no-answer; record warn trying"},
+	{"connection reset", func(s *machine.Snapshot) {
+		goalState(syscall.ECONNRESET)(s)
+		s.Probes.Small.Err = machine.ErrNotAsked
+	}, "goal-state fail goal-state-no-answer; record warn trying"},
 	{"MTU blackhole", goalState(machine.NoAnswer(2 * time.Second)), "goal-state fail goal-state-mtu; record warn trying"},
 	{"goal state of a proxy", goalState(errors.New(`wire: goal state: root element is "html", want "GoalState"`)), "goal-state fail goal-state-foreign; record warn trying"},
 
@@ -238,6 +251,10 @@ var cases = []struct {
 		s.Records.BootErr, s.Records.CheckIn.Err = fs.ErrPermission, fs.ErrNotExist
 	}, "record warn boot-id-unknown"},
 	{"no record", nothing, "record fail no-check-in"},
+	{"no record, no systemd", func(s *machine.Snapshot) {
+		nothing(s)
+		s.Units.Systemd, s.Conf.DispatcherBus = false, true
+	}, "timer skipped no-systemd; record fail no-check-in"},
 	{"no record, service masked", func(s *machine.Snapshot) {
 		nothing(s)
 		unit(machine.UnitCheckIn, machine.Unit{File: "masked"})(s)
@@ -260,6 +277,10 @@ var cases = []struct {
 	{"short report gone", refused("wire: http://168.63.129.16/provisioning/health: 410 Gone: \"\""), "record fail report-refused"},
 	{"report not answered", refused("wire: POST http://168.63.129.16/machine/?comp=health: no answer in 60s"), "record fail report-failed"},
 
+	{"systemd does not answer", func(s *machine.Snapshot) {
+		stopped(machine.Unit{})(s)
+		s.Units.Status = machine.Seen[map[string]machine.Unit]{Err: machine.NoAnswer(2 * time.Second)}
+	}, "dispatcher skipped systemd-no-answer; timer skipped systemd-no-answer; agents skipped systemd-no-answer; resolved fail resolved-stopped"},
 	{"waagent", unit("waagent.service", machine.Unit{File: "enabled"}), "agents warn other-agent"},
 	{"cloud-init and azure-init", func(s *machine.Snapshot) {
 		for _, name := range []string{"cloud-init.service", "cloud-init-network.service", "azure-init.service"} {
@@ -403,6 +424,11 @@ var cases = []struct {
 		s.Networkd = machine.Seen[[]networkd.Link]{Err: networkd.ErrNotRunning}
 		s.Units.Status.V[machine.UnitNetworkd] = machine.Unit{File: "enabled"}
 	}, "device fail networkd-stopped; record fail no-check-in"},
+	{"networkd hangs", func(s *machine.Snapshot) {
+		byNetworkd(s)
+		nothing(s)
+		s.Networkd = machine.Seen[[]networkd.Link]{Err: machine.NoAnswer(2 * time.Second)}
+	}, "device fail networkd-no-answer; record fail no-check-in"},
 	{"networkd without wants-link", func(s *machine.Snapshot) {
 		byNetworkd(s)
 		s.Conf.NetworkdWants = nil

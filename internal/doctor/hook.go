@@ -20,31 +20,34 @@ const (
 )
 
 // hook applies the rules by which nm-dispatcher runs or skips a script.
-func hook(s *machine.Snapshot) result {
+func hook(s *machine.Snapshot) Step {
 	h := s.Hook
 	name, file := "/"+h.Name, "/"+h.File
+	say, run := reinstall, []string(nil)
+	if h.Name == machine.AdminHook { // without it the package's own counts
+		say, run = "remove it"+withEvent, []string{"sudo rm " + name, again(s)}
+	}
 	mode := fmt.Sprintf("%s has mode %v, so nm-dispatcher does not run it: ", file, h.Mode)
+	chmod := []string{"sudo chmod 0755 " + file, again(s)}
 	switch {
-	case s.ByNetworkd():
-		return skip("networkd", "systemd-networkd calls no hook; its unit pulls in "+machine.UnitCheckIn)
 	case errors.Is(h.Err, fs.ErrNotExist) && h.File == h.Name:
 		return fail("hook-missing", name+" does not exist", "install the package: nothing calls the program without it")
 	case h.File == devNull || h.Err == nil && h.Mode.IsRegular() && h.Empty:
-		return fail("hook-masked", name+" masks the hook", "remove it"+withEvent, "sudo rm "+name, again(s))
+		return fail("hook-masked", name+" masks the hook", say, run...)
 	case h.Err != nil:
 		return fail("hook-dangling", fmt.Sprintf("%s leads to %s: %v", name, file, h.Err), reinstall+", and remove what replaces its files")
 	case !h.Mode.IsRegular():
-		return fail("hook-no-file", file+" is not a regular file", reinstall)
+		return fail("hook-no-file", file+" is not a regular file", reinstall+", and remove what replaces its files")
 	case h.Owner != 0:
 		return fail("hook-owner", fmt.Sprintf("%s belongs to user %d, so nm-dispatcher does not run it", file, h.Owner), "give it to root"+withEvent, "sudo chown root: "+file, again(s))
 	case h.Mode.Perm()&0o022 != 0 || h.Mode&fs.ModeSetuid != 0:
-		return fail("hook-writable", mode+"others can write to it", "fix it"+withEvent, "sudo chmod 0755 "+file, again(s))
+		return fail("hook-writable", mode+"others can write to it", "fix it"+withEvent, chmod...)
 	case h.Mode.Perm()&0o100 == 0:
-		return fail("hook-not-executable", mode+"it is not executable", "fix it"+withEvent, "sudo chmod 0755 "+file, again(s))
+		return fail("hook-not-executable", mode+"it is not executable", "fix it"+withEvent, chmod...)
 	case !h.Calls && h.Name == machine.AdminHook:
-		return fail("hook-replaced", name+" replaces the package's hook and does not call the program", "remove it"+withEvent, "sudo rm "+name, again(s))
+		return fail("hook-replaced", name+" replaces the package's hook and does not call the program", say, run...)
 	case !h.Calls:
-		return fail("hook-replaced", file+" is not the package's hook and does not call the program", reinstall)
+		return fail("hook-replaced", file+" is not the package's hook and does not call the program", say, run...)
 	case !h.Program && path.Base(h.File) != path.Base(machine.Program):
 		return fail("hook-program-missing", "/"+machine.Program+" does not exist, or is not executable", reinstall)
 	}
@@ -52,10 +55,7 @@ func hook(s *machine.Snapshot) result {
 		return r
 	}
 	if h.File == h.Name || path.Base(path.Dir(h.File)) != noWaitDir {
-		if h.Name == machine.AdminHook {
-			return warn("hook-waits", name+" is no link into no-wait.d: other scripts wait for the hook", "use the package's own instead", "sudo rm "+name)
-		}
-		return warn("hook-waits", name+" is no link into no-wait.d: other scripts wait for the hook", reinstall)
+		return warn("hook-waits", name+" is no link into no-wait.d: other scripts wait for the hook", say, run...)
 	}
 	return ok(name)
 }
@@ -64,30 +64,26 @@ func hook(s *machine.Snapshot) result {
 // own. That happens only to a file of one type; the link to it must be of that
 // type too, or nm-dispatcher may not read it. In its own domain nm-dispatcher
 // may not connect to anything, nor read /proc/cmdline.
-func labels(s *machine.Snapshot) (result, bool) {
-	h, verdict := s.Hook, Fail
+func labels(s *machine.Snapshot) (Step, bool) {
+	h, bad := s.Hook, fail
 	if h.Enforce != "1" {
-		verdict = Warn
+		bad = warn
 	}
-	if h.Enforce == "" {
-		return result{}, false
-	}
+	name, file := "/"+h.Name, "/"+h.File
 	wrong := func(label string) bool { return !strings.Contains(label, ":"+scriptType+":") }
-	if !strings.Contains(h.File, "NetworkManager/dispatcher.d/") && wrong(h.TargetLabel) {
-		return result{
-			verdict, "hook-past-gate", fmt.Sprintf("/%s leads to /%s, which SELinux does not let nm-dispatcher run as a hook (label %q)", h.Name, h.File, h.TargetLabel),
-			"link it to the package's script" + withEvent,
-			[]string{"sudo ln -sfT " + gate + " /" + h.Name, "sudo restorecon -v /" + h.Name, again(s)},
-		}, true
+	relabel := func(code, file, label string) (Step, bool) {
+		return bad(code, fmt.Sprintf("%s has the SELinux label %q, want %s", file, label, scriptType), "fix it"+withEvent, "sudo restorecon -v "+file, again(s)), true
 	}
-	for _, f := range []struct{ code, file, label string }{{"hook-link-label", h.Name, h.EntryLabel}, {"hook-label", h.File, h.TargetLabel}} {
-		if wrong(f.label) {
-			return result{
-				verdict, f.code, fmt.Sprintf("/%s has the SELinux label %q, want %s", f.file, f.label, scriptType),
-				"fix it" + withEvent,
-				[]string{"sudo restorecon -v /" + f.file, again(s)},
-			}, true
-		}
+	switch {
+	case h.Enforce == "":
+		return Step{}, false
+	case !strings.Contains(h.File, "NetworkManager/dispatcher.d/") && wrong(h.TargetLabel):
+		return bad("hook-past-gate", fmt.Sprintf("%s leads to %s, which SELinux does not let nm-dispatcher run as a hook (label %q)", name, file, h.TargetLabel),
+			"link it to the package's script"+withEvent, "sudo ln -sfT "+gate+" "+name, "sudo restorecon -v "+name, again(s)), true
+	case wrong(h.EntryLabel):
+		return relabel("hook-link-label", name, h.EntryLabel)
+	case wrong(h.TargetLabel):
+		return relabel("hook-label", file, h.TargetLabel)
 	}
-	return result{}, false
+	return Step{}, false
 }

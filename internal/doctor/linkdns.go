@@ -9,11 +9,10 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
 )
 
 // linkDNS compares the nameservers in use with what they should be.
-func linkDNS(s *machine.Snapshot) result {
+func linkDNS(s *machine.Snapshot) Step {
 	switch {
 	case s.Resolved.Err != nil && s.Conf.ResolvConf.Resolved():
 		return skip("not-checked", "not checked: resolved failed")
@@ -24,32 +23,34 @@ func linkDNS(s *machine.Snapshot) result {
 	}
 	view := s.LinkView(s.Interface)
 	plan, want := dispatch.Decide(view), view.DNS.Nameservers
-	have := servers(view.Have)
-	seen := fmt.Sprintf("systemd-resolved has %s, NetworkManager wants %s", some(have), some(want))
+	have := view.Have.Addrs()
+	code := string(plan.Code)
+	seen := fmt.Sprintf("systemd-resolved has %s, NetworkManager wants %s", list(have), list(want))
+	reason := seen + ": " + plan.Reason
 	switch {
 	case plan.Action == dispatch.ActPush && view.Primary:
-		return fail(string(plan.Code), seen+": the hook has not configured them", "re-run the dispatcher hook", again(s))
+		return fail(code, seen+": the hook has not configured them", "re-run the dispatcher hook", again(s))
 	case plan.Action == dispatch.ActUndo:
-		return warn(string(plan.Code), seen+": those that nm-azure-dispatch configured are no longer wanted", "re-run the dispatcher hook", again(s))
+		return warn(code, seen+": those that nm-azure-dispatch configured are no longer wanted", "re-run the dispatcher hook", again(s))
 	case plan.Code == dispatch.UpToDate || len(want) > 0 && view.Have.Contains(want):
-		return ok(fmt.Sprintf("%s, from %s", join(have), source(view)))
+		return ok(fmt.Sprintf("%s, from %s", list(have), source(view)))
 	case plan.Code == dispatch.OtherServers:
-		return fail(string(plan.Code), seen+": "+plan.Reason, "remove them, unless they are intended", "sudo resolvectl revert "+shell(s.Interface), again(s))
+		return fail(code, reason, "remove them, unless they are intended", "sudo resolvectl revert "+shell(s.Interface), again(s))
 	case plan.Code == dispatch.GlobalServers:
-		return warn(string(plan.Code), seen+": "+plan.Reason, "nothing is to be done if they are intended", "resolvectl status")
+		return warn(code, reason, "nothing is to be done if they are intended", "resolvectl status")
 	case len(have) > 0:
-		return ok(fmt.Sprintf("%s; %s", join(have), plan.Reason))
+		return ok(fmt.Sprintf("%s; %s", list(have), plan.Reason))
 	case plan.Code == dispatch.NotDefaultRoute:
-		return warn(string(plan.Code), seen+": "+plan.Reason, "nothing is to be done if another interface has them", "resolvectl dns")
+		return warn(code, reason, "nothing is to be done if another interface has them", "resolvectl dns")
 	}
-	return decided(s, plan, seen+": "+plan.Reason)
+	return decided(s, plan, reason)
 }
 
 // decided is for a link that has no nameservers, and that the hook leaves alone
 // since a setting says so: the setting is what can be changed. No server is ever
 // advised that the lease does not have.
-func decided(s *machine.Snapshot, plan dispatch.Plan, seen string) result {
-	p := s.Profile()
+func decided(s *machine.Snapshot, plan dispatch.Plan, seen string) Step {
+	p, l, code := s.Profile(), s.Lease(), string(plan.Code)
 	const keep = "; to keep it, name the servers in DNS= in /etc/systemd/resolved.conf"
 	var settings []string
 	if p.DNS {
@@ -60,38 +61,38 @@ func decided(s *machine.Snapshot, plan dispatch.Plan, seen string) result {
 	}
 	switch {
 	case plan.Code == dispatch.GlobalDNS && s.Conf.Global != "":
-		return fail(string(plan.Code), seen, "remove the [global-dns] sections from /"+s.Conf.Global+keep+"; after the removal", "sudo nmcli general reload", again(s))
+		return fail(code, seen, "remove the [global-dns] sections from /"+s.Conf.Global+keep+"; after the removal", "sudo nmcli general reload", again(s))
 	case plan.Code == dispatch.GlobalDNS:
-		return fail(string(plan.Code), seen, "remove the global DNS configuration from NetworkManager"+keep)
-	case len(settings) > 0 && s.Lease() != nil:
-		return fail(string(plan.Code), fmt.Sprintf("%s; the profile %q says so", seen, p.Name), "take the lease's "+some(s.Lease().Nameservers)+keep, modify(p.Name, strings.Join(settings, " "))...)
-	case s.Lease() == nil || len(s.Lease().Nameservers) == 0:
-		return fail(string(plan.Code), seen, "set DNS servers in the virtual network, or use DHCP")
+		return fail(code, seen, "remove the global DNS configuration from NetworkManager"+keep)
+	case l == nil || len(l.Nameservers) == 0:
+		return fail(code, seen, "set DNS servers in the virtual network, or use DHCP")
+	case len(settings) > 0:
+		return fail(code, fmt.Sprintf("%s; the profile %q says so", seen, p.Name), "take the lease's "+list(l.Nameservers)+keep, modify(p.Name, strings.Join(settings, " "))...)
 	}
-	return fail(string(plan.Code), seen, "re-run the dispatcher hook once the device is ok", again(s))
+	return fail(code, seen, "re-run the dispatcher hook once the device is ok", again(s))
 }
 
 // linkDNSNetworkd compares what systemd-networkd has with what systemd-resolved,
 // which reads it by itself, has.
-func linkDNSNetworkd(s *machine.Snapshot) result {
+func linkDNSNetworkd(s *machine.Snapshot) Step {
 	l, _ := s.NetworkdLink()
-	have := servers(s.Resolved.V.State(s.Index(s.Interface)))
+	have := s.Resolved.V.State(s.Index(s.Interface)).Addrs()
 	say, run := "have systemd-resolved read them again", "sudo systemctl restart "+machine.UnitResolved
 	if s.Resolved.Err != nil {
 		have, say, run = s.Conf.ResolvConf.Servers, "name the lease's there, unless others are intended", "cat /etc/resolv.conf"
 	}
 	if len(l.Nameservers) == 0 && len(have) == 0 {
 		return fail("networkd-no-nameservers", "systemd-networkd has no nameservers for "+s.Interface+": it lost the lease's when it was restarted, or UseDNS=no says so",
-			"ask the DHCP server again", "sudo networkctl reconfigure "+shell(s.Interface))
+			"ask the DHCP server again", reconfigure(s))
 	}
-	return compare("nameservers-not-networkds", fmt.Sprintf("systemd-networkd has %s for %s, in use are %s", some(l.Nameservers), s.Interface, some(have)), have, l.Nameservers, say, run)
+	return compare("nameservers-not-networkds", fmt.Sprintf("systemd-networkd has %s for %s, in use are %s", list(l.Nameservers), s.Interface, list(have)), have, l.Nameservers, say, run)
 }
 
 // linkDNSFile is for a machine without systemd-resolved: NetworkManager writes
 // /etc/resolv.conf.
-func linkDNSFile(s *machine.Snapshot) result {
+func linkDNSFile(s *machine.Snapshot) Step {
 	have, want := s.Conf.ResolvConf.Servers, s.NM.V.DNSConfig(s.Interface).Nameservers
-	seen := fmt.Sprintf("/etc/resolv.conf has %s, NetworkManager wants %s", some(have), some(want))
+	seen := fmt.Sprintf("/etc/resolv.conf has %s, NetworkManager wants %s", list(have), list(want))
 	if len(have) == 0 && len(want) == 0 {
 		return decided(s, dispatch.Plan{Code: dispatch.NoDNSConfig}, seen)
 	}
@@ -99,14 +100,14 @@ func linkDNSFile(s *machine.Snapshot) result {
 }
 
 // compare judges the nameservers in use by those that are wanted.
-func compare(code, seen string, have, want []netip.Addr, say, run string) result {
+func compare(code, seen string, have, want []netip.Addr, say, run string) Step {
 	switch {
 	case len(have) == 0:
 		return fail(code, seen, say, run)
 	case slices.ContainsFunc(want, func(a netip.Addr) bool { return !slices.Contains(have, a) }):
 		return warn(code, seen, say, run)
 	}
-	return ok(join(have))
+	return ok(list(have))
 }
 
 // source tells who configured the link's nameservers.
@@ -115,22 +116,4 @@ func source(v dispatch.LinkView) string {
 		return "nm-azure-dispatch"
 	}
 	return "NetworkManager"
-}
-
-func servers(s resolv.State) []netip.Addr {
-	var out []netip.Addr
-	for _, srv := range slices.Concat(s.Nameservers, s.Global) {
-		if !slices.Contains(out, srv.Addr) {
-			out = append(out, srv.Addr)
-		}
-	}
-	return out
-}
-
-// some is a list for people.
-func some(list []netip.Addr) string {
-	if len(list) == 0 {
-		return "none"
-	}
-	return join(list)
 }

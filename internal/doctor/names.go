@@ -9,11 +9,10 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
 )
 
 // nameservers judges the answer of each one, asked directly.
-func nameservers(s *machine.Snapshot) result {
+func nameservers(s *machine.Snapshot) Step {
 	replies := s.Probes.Servers.V
 	var said []string
 	good, silent := 0, 0
@@ -69,7 +68,7 @@ func rcode(code int) string {
 
 // lookup judges whether programs resolve a name: by the first service of
 // nsswitch.conf that is there, as libc does.
-func lookup(s *machine.Snapshot) result {
+func lookup(s *machine.Snapshot) Step {
 	name := s.Probes.Name
 	for _, service := range s.Conf.Hosts {
 		switch {
@@ -82,7 +81,7 @@ func lookup(s *machine.Snapshot) result {
 	return fail("lookup-no-service", "no program asks a nameserver: the line hosts: of /etc/nsswitch.conf has no dns, nor resolve with its module", "write it as in", "sudo sed -i 's/^hosts:.*/hosts: files dns/' /etc/nsswitch.conf")
 }
 
-func lookupResolved(s *machine.Snapshot, name string) result {
+func lookupResolved(s *machine.Snapshot, name string) Step {
 	if err := s.Probes.LookUp.Err; err != nil {
 		return failedLookup(s, fmt.Sprintf("%s: %s", name, err))
 	}
@@ -92,7 +91,7 @@ func lookupResolved(s *machine.Snapshot, name string) result {
 	f := s.Probes.LookUp.V
 	switch {
 	case f.Error == "":
-		return ok(fmt.Sprintf("%s: %s", name, join(f.Addrs)))
+		return ok(fmt.Sprintf("%s: %s", name, list(f.Addrs)))
 	case s.Probes.Asked:
 		return warn("lookup-no-address", fmt.Sprintf("%s: a nameserver answers that it has no address (%s)", name, f.Error), "check that the right nameservers are asked", "resolvectl query "+shell(name))
 	}
@@ -101,7 +100,7 @@ func lookupResolved(s *machine.Snapshot, name string) result {
 
 // lookupFile is for programs that read /etc/resolv.conf: they ask one server
 // after the other.
-func lookupFile(s *machine.Snapshot, name string) result {
+func lookupFile(s *machine.Snapshot, name string) Step {
 	replies := s.Probes.File.V
 	i := slices.IndexFunc(replies, fine)
 	stub := slices.ContainsFunc(replies, func(r machine.Reply) bool { return machine.IsStub(r.Server) })
@@ -129,7 +128,7 @@ func lookupFile(s *machine.Snapshot, name string) result {
 
 // failedLookup names the setting that keeps systemd-resolved from accepting
 // nameservers that do answer.
-func failedLookup(s *machine.Snapshot, seen string) result {
+func failedLookup(s *machine.Snapshot, seen string) Step {
 	mode := s.Resolved.V.Links[s.Index(s.Interface)]
 	const conf = " in /etc/systemd/resolved.conf, then restart it"
 	restart := "sudo systemctl restart " + machine.UnitResolved
@@ -145,12 +144,12 @@ func failedLookup(s *machine.Snapshot, seen string) result {
 }
 
 // publicNames checks names that another link takes for itself.
-func publicNames(s *machine.Snapshot) (result, bool) {
+func publicNames(s *machine.Snapshot) (Step, bool) {
 	iface := s.AllNames()
 	if iface == "" || s.Probes.Public.Err == nil {
-		return result{}, false
+		return Step{}, false
 	}
-	list := servers(resolv.State{Nameservers: s.Resolved.V.Links[s.Index(iface)].Nameservers})
-	return fail("lookup-other-link", fmt.Sprintf("all names but those of %s's domains are asked of %s (domain ~.), whose nameservers %s do not answer: %v", s.Interface, iface, some(list), s.Probes.Public.Err),
+	servers := s.Resolved.V.Links[s.Index(iface)].Addrs()
+	return fail("lookup-other-link", fmt.Sprintf("all names but those of %s's domains are asked of %s (domain ~.), whose nameservers %s do not answer: %v", s.Interface, iface, list(servers), s.Probes.Public.Err),
 		"fix that link, or take the domain from it", "sudo resolvectl domain "+shell(iface)+" ''"), true
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 )
 
-func platform(s *machine.Snapshot) result {
+func platform(s *machine.Snapshot) Step {
 	const sources = "cat /proc/cmdline /sys/class/dmi/id/chassis_asset_tag"
 	switch {
 	case s.Platform.Err != nil:
@@ -29,11 +29,9 @@ const (
 	reapplyFrom = 1_042_000 // the event reapply
 )
 
-func networkManager(s *machine.Snapshot) result {
+func networkManager(s *machine.Snapshot) Step {
 	version := s.NM.V.Version
 	switch {
-	case s.ByNetworkd():
-		return skip("networkd", "systemd-networkd manages "+s.Interface)
 	case errors.Is(s.NM.Err, nm.ErrNotRunning):
 		return fail("networkmanager-stopped", "NetworkManager is not running", "start it", "sudo systemctl enable --now "+machine.UnitNetworkManager)
 	case s.NM.Err != nil:

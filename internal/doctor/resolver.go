@@ -9,42 +9,40 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
 )
 
-func resolved(s *machine.Snapshot) result {
-	const name = machine.UnitResolved
-	u, used := s.Units.Of(name), s.Conf.ResolvConf.Resolved()
-	then, next := withEvent, []string{again(s)}
-	if s.ByNetworkd() { // which systemd-resolved reads by itself
-		then, next = "", nil
+func resolved(s *machine.Snapshot) Step {
+	const name, leads = machine.UnitResolved, ", but /etc/resolv.conf leads to it"
+	u, err := s.Units.Of(name), s.Resolved.Err
+	start := []string{"sudo systemctl enable --now " + name}
+	then, whose := "", "" // of systemd-networkd systemd-resolved reads by itself
+	install, write := "install it, or name the nameservers in /etc/resolv.conf", []string(nil)
+	if !s.ByNetworkd() {
+		then, whose, start = withEvent, ": the nameservers are NetworkManager's", append(start, again(s))
+		install, write = "install it, or have NetworkManager write the file", []string{"sudo rm /etc/resolv.conf", "sudo nmcli general reload dns-rc"}
 	}
 	switch {
-	case s.Resolved.Err == nil && s.Resolved.V.ResolvConf != "":
+	case err == nil && s.Resolved.V.ResolvConf != "":
 		return ok("systemd-resolved is running, resolv.conf mode " + s.Resolved.V.ResolvConf)
-	case s.Resolved.Err == nil:
+	case err == nil:
 		return ok("systemd-resolved is running")
-	case !errors.Is(s.Resolved.Err, resolv.ErrNotRunning):
-		return fail("resolved-no-answer", strings.TrimPrefix(s.Resolved.Err.Error(), "resolv: "), "restart it", "sudo systemctl restart "+name)
-	case !used && s.ByNetworkd():
-		return skip("no-resolved", "systemd-resolved is not running, and /etc/resolv.conf does not lead to it")
-	case !used:
-		return skip("no-resolved", "systemd-resolved is not running, and /etc/resolv.conf does not lead to it: the nameservers are NetworkManager's")
+	case !errors.Is(err, resolv.ErrNotRunning):
+		return fail("resolved-no-answer", strings.TrimPrefix(err.Error(), "resolv: "), "restart it", "sudo systemctl restart "+name)
+	case !s.Conf.ResolvConf.Resolved():
+		return skip("no-resolved", "systemd-resolved is not running, and /etc/resolv.conf does not lead to it"+whose)
 	case u.Masked():
-		return fail("resolved-masked", "systemd-resolved is masked, but /etc/resolv.conf leads to it", "unmask it"+then,
-			append([]string{"sudo systemctl unmask " + name, "sudo systemctl enable --now " + name}, next...)...)
-	case u.File == "" && s.Units.Systemd && s.ByNetworkd():
-		return fail("resolved-missing", "systemd-resolved is not installed, but /etc/resolv.conf leads to it", "install it, or name the nameservers in /etc/resolv.conf")
-	case u.File == "" && s.Units.Systemd:
-		return fail("resolved-missing", "systemd-resolved is not installed, but /etc/resolv.conf leads to it", "install it, or have NetworkManager write the file", "sudo rm /etc/resolv.conf", "sudo nmcli general reload dns-rc")
+		return fail("resolved-masked", "systemd-resolved is masked"+leads, "unmask it"+then, append([]string{"sudo systemctl unmask " + name}, start...)...)
+	case u.File == "" && s.Units.Systemd && s.Units.Status.Err == nil:
+		return fail("resolved-missing", "systemd-resolved is not installed"+leads, install, write...)
 	}
-	return fail("resolved-stopped", "systemd-resolved is not running, but /etc/resolv.conf leads to it", "start it"+then, append([]string{"sudo systemctl enable --now " + name}, next...)...)
+	return fail("resolved-stopped", "systemd-resolved is not running"+leads, "start it"+then, start...)
 }
 
-func resolvConf(s *machine.Snapshot) result {
+func resolvConf(s *machine.Snapshot) Step {
 	v, running := s.Conf.ResolvConf, s.Resolved.Err == nil
 	say, run := "have NetworkManager write it", "sudo nmcli general reload dns-rc"
 	if running || s.ByNetworkd() {
 		say, run = "link it to systemd-resolved", "sudo ln -sf ../"+machine.StubFile+" /etc/resolv.conf"
 	}
-	seen := fmt.Sprintf("/%s names %s", v.File, join(v.Servers))
+	seen := fmt.Sprintf("/%s names %s", v.File, list(v.Servers))
 	switch {
 	case v.Err != nil && !running && v.Resolved():
 		return skip("not-checked", "not checked: resolved failed")
@@ -62,10 +60,7 @@ func resolvConf(s *machine.Snapshot) result {
 	return ok(seen)
 }
 
-func nmDNS(s *machine.Snapshot) result {
-	if s.ByNetworkd() {
-		return skip("networkd", "the nameservers are systemd-networkd's")
-	}
+func nmDNS(s *machine.Snapshot) Step {
 	seen := fmt.Sprintf("mode %s, resolv.conf %s", s.NM.V.DNSMode, s.NM.V.RcManager)
 	if s.Resolved.Err != nil && s.NM.V.RcManager == "unmanaged" && !s.Conf.ResolvConf.Resolved() {
 		return warn("nobody-writes-resolv-conf", seen+": nobody writes /etc/resolv.conf", "remove dns= and rc-manager= from NetworkManager.conf, then have it read that", "sudo nmcli general reload")

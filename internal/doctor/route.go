@@ -13,64 +13,64 @@ import (
 // unless they are told otherwise.
 const mainTable = 254
 
-// route judges the kernel's own answer.
-func route(s *machine.Snapshot) result {
-	to, r := s.Target().Server, s.Probes.Route.V
-	if err := s.Probes.Route.Err; err != nil {
+// route judges the kernel's own answer, where the WireServer cannot be reached:
+// else it leads there, whatever it is.
+func route(s *machine.Snapshot) Step {
+	to, r, err := s.Target().Server, s.Probes.Route.V, s.Probes.Route.Err
+	if err != nil && s.Probes.TCP.Err != nil {
 		return noRoute(s, err)
 	}
+	if err != nil {
+		return ok(fmt.Sprintf("%s accepts connections", to))
+	}
 	seen := fmt.Sprintf("%s on %s from %s", to, r.Interface, r.Source)
+	next := to
 	if r.Gateway.IsValid() {
 		seen = fmt.Sprintf("%s via %s on %s from %s", to, r.Gateway, r.Interface, r.Source)
+		next = r.Gateway
 	}
-	leases := s.Leases()
-	l, primary := leases[r.Interface], s.Primary()
-	if s.Probes.TCP.Err == nil { // whatever the route is, it leads there
-		return ok(seen)
-	}
+	l, primary := s.Leases()[r.Interface], s.Primary()
 	switch {
+	case s.Probes.TCP.Err == nil:
+		return ok(seen)
 	case r.Table != mainTable && r.Table != 0:
 		return fail("route-rule", seen+fmt.Sprintf(", by table %d (rules of priority %v)", r.Table, r.Rules), "a routing rule sends it there: find out who made it", "ip rule", fmt.Sprintf("ip route show table %d", r.Table))
 	case len(primary) > 0 && !slices.Contains(primary, r.Interface):
 		return wrongNIC(s, seen, primary[0])
 	case r.Gateway.IsValid() && l != nil && len(l.Routers) > 0 && !slices.Contains(l.Routers, r.Gateway):
-		return fail("route-gateway", seen+"; the lease's gateway is "+join(l.Routers), "remove the route, then have the lease's set again", fmt.Sprintf("sudo ip route del %s via %s", to, r.Gateway), again(s))
+		return fail("route-gateway", seen+"; the lease's gateway is "+list(l.Routers), "remove the route, then have the lease's set again", fmt.Sprintf("sudo ip route del %s via %s", to, r.Gateway), again(s))
 	case l != nil && l.Address.IsValid() && l.Address != r.Source:
 		return warn("route-source", seen+fmt.Sprintf(", not from the lease's %s: Azure may answer the primary address only", l.Address), "put the lease's address first", "ip address show "+shell(r.Interface))
 	}
-	for _, n := range s.Kernel.Neighbours {
-		next := r.Gateway
-		if !next.IsValid() {
-			next = to
-		}
-		if n.Addr != next || n.Interface != r.Interface {
-			continue
-		}
-		if n.Permanent {
-			return fail("route-neighbour", seen+"; the hardware address of "+next.String()+" was set by hand", "remove it: the kernel then asks", fmt.Sprintf("sudo ip neigh del %s dev %s", next, shell(r.Interface)))
-		}
-		if !n.Complete {
-			return fail("route-neighbour-silent", seen+"; "+next.String()+" does not answer ARP", "check the gateway, and that the address of this machine is the one that Azure gave it", "ip neigh show "+next.String())
-		}
+	i := slices.IndexFunc(s.Kernel.Neighbours, func(n machine.Neighbour) bool { return n.Addr == next && n.Interface == r.Interface })
+	switch {
+	case i >= 0 && s.Kernel.Neighbours[i].Permanent:
+		return fail("route-neighbour", fmt.Sprintf("%s; the hardware address of %s was set by hand", seen, next), "remove it: the kernel then asks", fmt.Sprintf("sudo ip neigh del %s dev %s", next, shell(r.Interface)))
+	case i >= 0 && !s.Kernel.Neighbours[i].Complete:
+		return fail("route-neighbour-silent", fmt.Sprintf("%s; %s does not answer ARP", seen, next), "check the gateway, and that the address of this machine is the one that Azure gave it", "ip neigh show "+next.String())
 	}
 	return ok(seen)
 }
 
 // noRoute names what keeps the kernel from sending: a setting of the profile, a
 // rule or a route that says so, or routes that are missing.
-func noRoute(s *machine.Snapshot, err error) result {
+func noRoute(s *machine.Snapshot, err error) Step {
 	to, d := s.Target().Server, s.Profile()
 	rules := s.Probes.Route.V.Rules
-	seen := fmt.Sprintf("no route to %s", to)
-	why := map[error]string{syscall.EACCES: "prohibit", syscall.EINVAL: "blackhole", syscall.EHOSTUNREACH: "unreachable"}
-	for errno, kind := range why {
-		if errors.Is(err, errno) && len(rules) > 0 {
-			return fail("route-rule", fmt.Sprintf("a routing rule or route of type %s keeps packets from %s (rules of priority %v)", kind, to, rules), "find it and remove it", "ip rule", "ip route show table all type "+kind)
-		}
-		if errors.Is(err, errno) {
-			return fail("route-rejects", fmt.Sprintf("a route of type %s keeps packets from %s", kind, to), "find it and remove it", "ip route show table all type "+kind)
+	for errno, kind := range map[syscall.Errno]string{syscall.EACCES: "prohibit", syscall.EINVAL: "blackhole", syscall.EHOSTUNREACH: "unreachable"} {
+		show := "ip route show table all type " + kind
+		switch {
+		case !errors.Is(err, errno):
+		case len(rules) > 0:
+			return fail("route-rule", fmt.Sprintf("a routing rule or route of type %s keeps packets from %s (rules of priority %v)", kind, to, rules), "find it and remove it", "ip rule", show)
+		default:
+			return fail("route-rejects", fmt.Sprintf("a route of type %s keeps packets from %s", kind, to), "find it and remove it", show)
 		}
 	}
+	if !errors.Is(err, syscall.ENETUNREACH) {
+		return warn("route-unknown", fmt.Sprintf("the kernel does not say how it sends to %s: %v", to, err), "ask it", "ip route get "+to.String())
+	}
+	seen := fmt.Sprintf("no route to %s", to)
 	for _, p := range []struct {
 		set            bool
 		setting, clear string
@@ -83,20 +83,24 @@ func noRoute(s *machine.Snapshot, err error) result {
 			return fail("route-profile", fmt.Sprintf("%s: the profile %q has %s", seen, d.Name, p.setting), "take the setting out", modify(d.Name, p.clear)...)
 		}
 	}
+	manager := "NetworkManager"
 	if s.ByNetworkd() {
-		return fail("route-missing", fmt.Sprintf("%s: %v", seen, err), "have systemd-networkd set the routes again", "sudo networkctl reconfigure "+shell(s.Interface))
+		manager = "systemd-networkd"
 	}
-	return fail("route-missing", fmt.Sprintf("%s: %v", seen, err), "have NetworkManager set the routes again", again(s))
+	return fail("route-missing", fmt.Sprintf("%s: %v", seen, err), "have "+manager+" set the routes again", reconfigure(s))
 }
 
 // wrongNIC is for packets that leave by another interface than the one whose
 // lease has the route.
-func wrongNIC(s *machine.Snapshot, seen, primary string) result {
+func wrongNIC(s *machine.Snapshot, seen, primary string) Step {
 	seen += fmt.Sprintf("; Azure answers %s only, whose lease has the route", primary)
 	d, _ := s.NM.V.Device(primary)
 	if d.Profile.IgnoreAutoRoutes {
 		return fail("route-wrong-nic", seen+fmt.Sprintf(", and whose profile %q has ipv4.ignore-auto-routes", d.Profile.Name),
 			"take the setting out", modify(d.Profile.Name, "ipv4.ignore-auto-routes no")...)
+	}
+	if !slices.Contains(s.Kernel.DefaultRoutes, primary) {
+		return fail("route-wrong-nic", seen+", but which has no default route", "have its routes set again", reconfigure(s))
 	}
 	iface := s.Probes.Route.V.Interface
 	other, known := s.NM.V.Device(iface)

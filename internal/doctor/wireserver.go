@@ -27,7 +27,7 @@ const (
 	metadata = "a firewall or a proxy refuses it, or the VM was created with Metadata Security Protocol enforced, which only lets Azure's Guest Proxy Agent through: install that, or turn the protocol off for the VM"
 )
 
-func tcp(s *machine.Snapshot) result {
+func tcp(s *machine.Snapshot) Step {
 	to, err := s.Target().Server, s.Probes.TCP.Err
 	if err == nil {
 		return ok(fmt.Sprintf("%s port 80 accepts connections", to))
@@ -46,7 +46,7 @@ func tcp(s *machine.Snapshot) result {
 	return fail("tcp-no-answer", seen, firewall, ruleset)
 }
 
-func goalState(s *machine.Snapshot) result {
+func goalState(s *machine.Snapshot) Step {
 	to, err := s.Target().Server, s.Probes.GoalState.Err
 	if err == nil {
 		return ok(fmt.Sprintf("incarnation %s, container %s", s.Probes.GoalState.V.Incarnation, s.Probes.GoalState.V.ContainerID))
@@ -84,14 +84,12 @@ func isNetwork(err error) bool {
 	return timeout || errno || late
 }
 
-const checkIn = "sudo systemctl start " + machine.UnitCheckIn
-
-func record(s *machine.Snapshot) result {
+func record(s *machine.Snapshot) Step {
 	rec, err, holder := s.Records.CheckIn.V, s.Records.CheckIn.Err, s.Records.Holder
 	const once = "once the steps before are ok"
-	start := []string{checkIn}
+	start := []string{checkIn(s)}
 	if s.Units.Of(machine.UnitCheckIn).Masked() {
-		start = []string{"sudo systemctl unmask " + machine.UnitCheckIn, checkIn}
+		start = []string{"sudo systemctl unmask " + machine.UnitCheckIn, checkIn(s)}
 	}
 	switch {
 	case s.Records.BootErr != nil:
@@ -119,7 +117,7 @@ func record(s *machine.Snapshot) result {
 
 // refusal is for a WireServer that answers a goal state and refuses the report:
 // all before is ok, and still Azure does not receive Ready.
-func refusal(seen, last string) result {
+func refusal(seen, last string) Step {
 	code := 0
 	if m := regexp.MustCompile(`: (\d{3}) [A-Z]`).FindStringSubmatch(last); m != nil {
 		code, _ = strconv.Atoi(m[1])

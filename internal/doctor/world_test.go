@@ -49,7 +49,7 @@ func healthy() *machine.Snapshot {
 			Version: "1.52.1", DNSMode: "systemd-resolved", RcManager: "unmanaged",
 			Devices: []nm.DeviceInfo{{
 				Interface: "eth0", Managed: true, State: 100, Profile: nm.Profile{Name: "Wired connection 1", Method: "auto"},
-				Lease: azureLease(), Option245: "a8:3f:81:10",
+				Lease: azureLease(),
 			}},
 			Configuration: wants("168.63.129.16", "10.77.0.1"),
 		}},

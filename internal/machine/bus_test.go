@@ -127,7 +127,7 @@ func TestReadNetworkManager(t *testing.T) {
 	want := nm.Snapshot{
 		Version: "1.52.1", DNSMode: "default", RcManager: "symlink",
 		Devices: []nm.DeviceInfo{
-			{Interface: "eth0", Managed: true, State: 100, Profile: nm.Profile{Name: "Wired", Method: "auto", IgnoreAutoDNS: true}, Lease: &lease, Option245: "a8:3f:81:10"},
+			{Interface: "eth0", Managed: true, State: 100, Profile: nm.Profile{Name: "Wired", Method: "auto", IgnoreAutoDNS: true}, Lease: &lease},
 			{Interface: "eth1", Managed: true, State: 30, Reason: 5},
 			{Interface: "veth9", Managed: true, State: 100, Profile: nm.Profile{Name: "veth9"}, External: true},
 		},

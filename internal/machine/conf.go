@@ -2,6 +2,7 @@ package machine
 
 import (
 	"bytes"
+	"io"
 	"io/fs"
 	"net/netip"
 	"path"
@@ -14,8 +15,8 @@ const (
 	resolvedDir    = "run/systemd/resolve/"
 	// StubFile is the resolv.conf that names systemd-resolved.
 	StubFile = resolvedDir + "stub-resolv.conf"
-	// maxConf bounds what is read of a configuration file.
-	maxConf = 64 << 10
+	// maxText bounds what is read of a file. The package's hook has 1 KB.
+	maxText = 64 << 10
 	// libcServers is how many nameservers libc reads of resolv.conf, MAXNS.
 	libcServers = 3
 )
@@ -80,10 +81,8 @@ func readConf(root fs.FS) Conf {
 			}
 		}
 	}
-	_, err := fs.Stat(root, "usr/share/dbus-1/system-services/org.freedesktop.nm_dispatcher.service")
-	c.DispatcherBus = err == nil
-	_, err = fs.Stat(root, "etc/cloud/cloud-init.disabled")
-	c.CloudInitOff = err == nil
+	c.DispatcherBus = exists(root, "usr/share/dbus-1/system-services/org.freedesktop.nm_dispatcher.service")
+	c.CloudInitOff = exists(root, "etc/cloud/cloud-init.disabled")
 	return c
 }
 
@@ -140,6 +139,16 @@ func module(root fs.FS) bool {
 
 // text returns the beginning of a file; nothing if it cannot be read.
 func text(root fs.FS, name string) []byte {
-	b, _ := fs.ReadFile(root, name)
-	return b[:min(len(b), maxConf)]
+	f, err := root.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	b, _ := io.ReadAll(io.LimitReader(f, maxText))
+	return b
+}
+
+func exists(root fs.FS, name string) bool {
+	_, err := fs.Stat(root, name)
+	return err == nil
 }

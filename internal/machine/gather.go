@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -45,33 +44,39 @@ type Sources struct {
 // asked about beyond those that this package names. On a machine that is not
 // Azure nothing else is read.
 func Gather(ctx context.Context, src Sources, units ...string) *Snapshot {
-	s := &Snapshot{User: src.User}
-	s.Platform.Azure, s.Platform.Why, s.Platform.Err = azure.Detect(src.Root)
+	var files Seen[Snapshot]
+	g := begin(ctx, sourceLimit)
+	read(g, &files, func(context.Context) (Snapshot, error) { return src.files(), nil })
+	g.wait()
+	s := &files.V
+	s.User = src.User
+	if files.Err != nil {
+		s.Platform.Err = fmt.Errorf("files: %w", files.Err)
+	}
 	if !s.Platform.Azure {
 		return s
 	}
 	units = append(units, UnitNetworkManager, UnitDispatcher, UnitNetworkd, UnitTimer, UnitCheckIn, UnitResolved)
-	var kernel Seen[Kernel]
-	var records Seen[Records]
-	var hook Seen[Hook]
-	var conf Seen[Conf]
-	g := begin(ctx, sourceLimit)
+	g = begin(ctx, sourceLimit)
 	read(g, &s.NM, src.NetworkManager)
 	read(g, &s.Networkd, src.Networkd)
 	read(g, &s.Resolved, src.Resolved)
 	read(g, &s.Units.Status, func(ctx context.Context) (map[string]Unit, error) { return src.Units(ctx, units) })
-	read(g, &hook, func(context.Context) (Hook, error) { return readHook(src.Root, src.Label), nil })
-	read(g, &conf, func(context.Context) (Conf, error) { return readConf(src.Root), nil })
-	read(g, &kernel, func(context.Context) (Kernel, error) { return readKernel(src.Root, src.Own), nil })
-	read(g, &records, func(context.Context) (Records, error) { return readRecords(src.Root, src.Records), nil })
 	g.wait()
-	s.Kernel, s.Records, s.Hook, s.Conf = kernel.V, records.V, hook.V, conf.V
-	s.Hook.Err, s.Conf.ResolvConf.Err = cmp.Or(s.Hook.Err, hook.Err), cmp.Or(s.Conf.ResolvConf.Err, conf.Err)
-	s.Records.BootErr, s.Records.CheckIn.Err = cmp.Or(s.Records.BootErr, records.Err), cmp.Or(s.Records.CheckIn.Err, records.Err)
-	_, err := fs.Stat(src.Root, "run/systemd/system")
-	s.Units.Systemd = err == nil
 	if s.Interface = src.Interface; s.Interface == "" {
 		s.Interface = s.pick()
+	}
+	return s
+}
+
+// files is what the files say; on a machine that is not Azure only that.
+func (src Sources) files() Snapshot {
+	var s Snapshot
+	s.Platform.Azure, s.Platform.Why, s.Platform.Err = azure.Detect(src.Root)
+	if s.Platform.Azure {
+		s.Hook, s.Conf = readHook(src.Root, src.Label), readConf(src.Root)
+		s.Kernel, s.Records = readKernel(src.Root, src.Own), readRecords(src.Root, src.Records)
+		s.Units.Systemd = exists(src.Root, "run/systemd/system")
 	}
 	return s
 }
@@ -113,18 +118,12 @@ func read[T any](g *group, to *Seen[T], source func(context.Context) (T, error))
 // no context.
 func (g *group) wait() {
 	defer g.cancel()
-	for end := g.ctx.Done(); g.n > 0; g.n-- {
-		var over <-chan time.Time
-		if end == nil {
-			over = time.After(50 * time.Millisecond) // those that do end with the context
-		}
+	late := time.After(g.limit + 50*time.Millisecond) // for those that do end with the context
+	for ; g.n > 0; g.n-- {
 		select {
 		case put := <-g.found:
 			put()
-		case <-end:
-			end = nil
-			g.n++
-		case <-over:
+		case <-late:
 			return
 		}
 	}

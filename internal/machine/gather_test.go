@@ -77,7 +77,7 @@ func TestHangingSources(t *testing.T) {
 		never := make(chan struct{})
 		defer close(never)
 		s.Probe(t.Context(), machine.Prober{
-			Rules: func() ([]netlink.Rule, error) {
+			Rules: func() ([]int, error) {
 				<-never // not even when its context ends
 				return nil, nil
 			},
@@ -103,6 +103,27 @@ func TestHangingSources(t *testing.T) {
 	})
 }
 
+// hung is a file system of which nothing can be read.
+type hung chan struct{}
+
+func (h hung) Open(name string) (fs.File, error) {
+	<-h
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrClosed}
+}
+
+// Without the files nothing is known, not even the platform.
+func TestHangingFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := make(hung)
+		defer close(root)
+		s := machine.Gather(t.Context(), machine.Sources{Root: root})
+		var late machine.NoAnswer
+		if !errors.As(s.Platform.Err, &late) || s.Platform.Azure {
+			t.Errorf("platform %+v", s.Platform)
+		}
+	})
+}
+
 func TestNotAzure(t *testing.T) {
 	s := machine.Gather(t.Context(), machine.Sources{Root: fstest.MapFS{"proc/cmdline": file("ignition.platform.id=qemu")}})
 	if s.Probe(t.Context(), machine.Prober{}); s.Platform.Azure {
@@ -118,9 +139,7 @@ func TestSmallSegments(t *testing.T) {
 			asked := 0
 			s := &machine.Snapshot{Platform: machine.Platform{Azure: true}, Kernel: machine.Kernel{Links: []machine.Link{{Name: "eth0", Index: 2}}}}
 			s.Probe(t.Context(), machine.Prober{
-				Rules: func() ([]netlink.Rule, error) {
-					return []netlink.Rule{{Priority: 0, Action: 1, Table: 255}, {Priority: 9, Action: 8, To: netip.MustParsePrefix("168.63.129.16/32")}}, nil
-				},
+				Rules: func() ([]int, error) { return []int{9}, nil },
 				Route: func(_, from netip.Addr) (netlink.Route, error) {
 					if from.IsValid() {
 						return netlink.Route{Index: 2, Table: 100}, nil // by a rule for the source
@@ -141,6 +160,9 @@ func TestSmallSegments(t *testing.T) {
 			}
 			if asked != want || !errors.Is(s.Probes.TCP.Err, syscall.ECONNREFUSED) {
 				t.Errorf("%v: asked %d times, want %d; dial: %v", took, asked, want, s.Probes.TCP.Err)
+			}
+			if (s.Probes.Small.Err == nil) != (asked == 1) { // an answer is only what was asked for
+				t.Errorf("%v: asked %d times in small segments, error %v", took, asked, s.Probes.Small.Err)
 			}
 		})
 	}

@@ -18,8 +18,6 @@ const (
 	AdminHook   = "etc/NetworkManager/dispatcher.d/" + hookName
 	Program     = "usr/libexec/nm-azure-dispatch"
 	enforceFile = "sys/fs/selinux/enforce"
-	// maxScript bounds what is read of the hook. The package's has 1 KB.
-	maxScript = 64 << 10
 )
 
 // Hook is what nm-dispatcher would run for the program. An entry of the same
@@ -46,15 +44,13 @@ type Hook struct {
 // without following a link.
 func readHook(root fs.FS, label func(string) string) Hook {
 	h := Hook{Name: AdminHook}
-	if _, err := fs.Lstat(root, h.Name); err != nil {
+	if _, err := fs.Lstat(root, h.Name); err != nil { // not Stat: a link to /dev/null replaces it too
 		h.Name = VendorHook
 	}
 	if fi, err := fs.Stat(root, Program); err == nil {
 		h.Program = fi.Mode().Perm()&0o111 != 0
 	}
-	if enforce, err := fs.ReadFile(root, enforceFile); err == nil {
-		h.Enforce = strings.TrimSpace(string(enforce))
-	}
+	h.Enforce = strings.TrimSpace(string(text(root, enforceFile)))
 	if h.File, h.Err = follow(root, h.Name); h.Err != nil {
 		return h
 	}
@@ -77,14 +73,8 @@ func readHook(root fs.FS, label func(string) string) Hook {
 // calls reports whether a file is the program, or a script that names it. One
 // that cannot be read gets the benefit of the doubt.
 func calls(root fs.FS, name string) bool {
-	f, err := root.Open(name)
-	if err != nil {
-		return true
-	}
-	defer func() { _ = f.Close() }()
-	text := make([]byte, maxScript)
-	n, err := f.Read(text)
-	return n == 0 && err != nil || bytes.HasPrefix(text, []byte("\x7fELF")) || bytes.Contains(text[:n], []byte(path.Base(Program)))
+	b := text(root, name)
+	return len(b) == 0 || bytes.HasPrefix(b, []byte("\x7fELF")) || bytes.Contains(b, []byte(path.Base(Program)))
 }
 
 // maxLinks is the kernel's own limit.

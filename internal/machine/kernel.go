@@ -2,6 +2,7 @@ package machine
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/netip"
 	"path"
@@ -30,11 +31,10 @@ func readKernel(root fs.FS, own func() []netip.Addr) Kernel {
 	for _, e := range entries {
 		l := Link{Name: e.Name()}
 		l.Index, _ = link.Index(root, l.Name)
-		kind, _ := fs.ReadFile(root, path.Join(classNet, l.Name, "type"))
-		_, notBridge := fs.Stat(root, path.Join(classNet, l.Name, "bridge"))
-		l.Ethernet = strings.TrimSpace(string(kind)) == "1" && notBridge != nil && !link.Slave(root, l.Name) // ARPHRD_ETHER
-		_, err := fs.Stat(root, path.Join(classNet, l.Name, "device"))
-		l.Hardware = err == nil
+		dir := path.Join(classNet, l.Name)
+		kind := strings.TrimSpace(string(text(root, dir+"/type")))
+		l.Ethernet = kind == "1" && !exists(root, dir+"/bridge") && !link.Slave(root, l.Name) // ARPHRD_ETHER
+		l.Hardware = exists(root, dir+"/device")
 		k.Links = append(k.Links, l)
 	}
 	slices.SortFunc(k.Links, func(a, b Link) int { return a.Index - b.Index })
@@ -80,7 +80,7 @@ func holder(root fs.FS, dir string) string {
 	if err := unix.Lstat(path.Join(dir, lockName), &st); err != nil {
 		return ""
 	}
-	file := strings.Join([]string{hex(unix.Major(st.Dev)), hex(unix.Minor(st.Dev)), strconv.FormatUint(st.Ino, 10)}, ":")
+	file := fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
 	for line := range strings.Lines(string(text(root, locksFile))) {
 		f := strings.Fields(line)
 		if len(f) < 6 || f[1] != "FLOCK" || f[5] != file {
@@ -92,9 +92,4 @@ func holder(root fs.FS, dir string) string {
 		return "another run" // in another pid namespace
 	}
 	return ""
-}
-
-func hex(n uint32) string {
-	s := strconv.FormatUint(uint64(n), 16)
-	return strings.Repeat("0", max(2-len(s), 0)) + s
 }

@@ -2,26 +2,18 @@ package machine
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/networkd"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 )
 
-// hostRoutes lead only the primary network interface of an Azure VM to the
-// WireServer and to the metadata service.
-var hostRoutes = []netip.Prefix{
-	netip.PrefixFrom(netip.AddrFrom4([4]byte{168, 63, 129, 16}), 32),
-	netip.PrefixFrom(netip.AddrFrom4([4]byte{169, 254, 169, 254}), 32),
-}
-
 // Primary returns the interfaces whose lease says that they are Azure's primary
 // one.
 func (s *Snapshot) Primary() []string {
 	var names []string
 	for name, l := range s.Leases() {
-		if slices.ContainsFunc(hostRoutes, func(p netip.Prefix) bool { return slices.Contains(l.Routes, p) }) {
+		if l.HostRoute() {
 			names = append(names, name)
 		}
 	}

@@ -20,9 +20,6 @@ const (
 	dialLimit = 2 * time.Second // the check-in's own
 	// slow is when a goal state is also asked for in small segments.
 	slow = 700 * time.Millisecond
-	// mainRule is the priority of the rule that leads to the main table,
-	// ip-rule(8); 0 is that of the local table.
-	mainRule = 32766
 	// maxServers bounds how many nameservers are asked.
 	maxServers = 16
 	// publicName is asked for where neither the operator nor the lease names one.
@@ -30,11 +27,14 @@ const (
 	publicName = "azure.microsoft.com"
 )
 
+// ErrNotAsked is the error of a question that there was no need to ask.
+var ErrNotAsked = errors.New("not asked")
+
 // Prober asks on the network. Every func returns when its context ends.
 type Prober struct {
 	Name      string // to look up; "" for one that the lease suggests
 	Route     func(to, from netip.Addr) (netlink.Route, error)
-	Rules     func() ([]netlink.Rule, error)
+	Rules     func() ([]int, error)
 	Dial      func(context.Context, netip.AddrPort) error
 	GoalState func(context.Context, netip.Addr) (wire.GoalState, error)
 	// Small asks for a goal state in small segments, and waits for any answer.
@@ -67,7 +67,7 @@ func (s *Snapshot) Probe(ctx context.Context, p Prober) {
 	read(g, &probes.Small, func(ctx context.Context) (none, error) {
 		select {
 		case <-answered:
-			return none{}, nil
+			return none{}, ErrNotAsked
 		case <-time.After(slow):
 			return none{}, p.Small(ctx, to)
 		}
@@ -88,12 +88,7 @@ func (s *Snapshot) Probe(ctx context.Context, p Prober) {
 // and again with it, since a routing rule may go by that.
 func (p Prober) route(links []Link, to netip.Addr) (Route, error) {
 	var out Route
-	rules, _ := p.Rules() // none that can be named
-	for _, r := range rules {
-		if r.Priority != 0 && r.Priority < mainRule {
-			out.Rules = append(out.Rules, r.Priority)
-		}
-	}
+	out.Rules, _ = p.Rules() // none that can be named
 	first, err := p.Route(to, netip.Addr{})
 	r := first
 	if err == nil && first.Source.IsValid() {
@@ -132,13 +127,7 @@ func (s *Snapshot) name(operator string) string {
 func (s *Snapshot) Servers() []netip.Addr {
 	servers := s.Conf.ResolvConf.Servers
 	if s.Resolved.Err == nil {
-		servers = nil
-		state := s.Resolved.V.State(s.Index(s.Interface))
-		for _, srv := range slices.Concat(state.Nameservers, state.Global) {
-			if !slices.Contains(servers, srv.Addr) {
-				servers = append(servers, srv.Addr)
-			}
-		}
+		servers = s.Resolved.V.State(s.Index(s.Interface)).Addrs()
 	}
 	servers = slices.DeleteFunc(slices.Clone(servers), IsStub)
 	if len(servers) == 0 {

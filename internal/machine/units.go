@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,11 +78,9 @@ func ReadUnits(ctx context.Context, conn *dbus.Conn, names []string) (map[string
 		var u Unit
 		err := call(systemdPath, getUnitFile, name).Store(&u.File)
 		e, answered := errors.AsType[dbus.Error](err)
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("systemd does not answer: %w", context.Cause(ctx))
-		}
-		if err != nil && (!answered || e.Name == "org.freedesktop.DBus.Error.NameHasNoOwner" || e.Name == "org.freedesktop.DBus.Error.ServiceUnknown") {
-			return nil, fmt.Errorf("systemd does not answer: %w", err)
+		absent := e.Name == "org.freedesktop.DBus.Error.NameHasNoOwner" || e.Name == "org.freedesktop.DBus.Error.ServiceUnknown"
+		if ctx.Err() != nil || err != nil && (!answered || absent) {
+			return nil, fmt.Errorf("systemd does not answer: %w", cmp.Or(context.Cause(ctx), err))
 		}
 		var path dbus.ObjectPath
 		if call(systemdPath, getUnit, name).Store(&path) == nil {

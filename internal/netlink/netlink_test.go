@@ -62,13 +62,13 @@ func TestLookup(t *testing.T) {
 	}{
 		{name: "none", wantErr: unix.ENETUNREACH},
 		{name: "unreachable", commands: "route add unreachable default metric 9", wantErr: unix.EHOSTUNREACH},
-		{name: "default", commands: "route add default via 10.0.0.1", want: netlink.Route{Type: unix.RTN_UNICAST, Index: 200, Gateway: gateway, Source: source, Table: 254}},
-		{name: "a source", src: source, want: netlink.Route{Type: unix.RTN_UNICAST, Index: 200, Gateway: gateway, Table: 254}},
-		{name: "on the link", commands: "route add 168.63.129.16 dev eth0", want: netlink.Route{Type: unix.RTN_UNICAST, Index: 200, Source: source, Table: 254}},
+		{name: "default", commands: "route add default via 10.0.0.1", want: netlink.Route{Index: 200, Gateway: gateway, Source: source, Table: 254}},
+		{name: "a source", src: source, want: netlink.Route{Index: 200, Gateway: gateway, Table: 254}},
+		{name: "on the link", commands: "route add 168.63.129.16 dev eth0", want: netlink.Route{Index: 200, Source: source, Table: 254}},
 		{name: "a table of its own", commands: "rule add from 10.0.0.4 lookup 300;route add blackhole default table 300", src: source, wantErr: unix.EINVAL},
-		{name: "the rule is for that source", want: netlink.Route{Type: unix.RTN_UNICAST, Index: 200, Source: source, Table: 254}},
+		{name: "the rule is for that source", want: netlink.Route{Index: 200, Source: source, Table: 254}},
 		{name: "prohibit", commands: "rule add to 168.63.129.16 prohibit priority 1", wantErr: unix.EACCES},
-		{name: "this machine", commands: "rule del priority 1;address add 168.63.129.16/32 dev lo", want: netlink.Route{Type: unix.RTN_LOCAL, Index: 1, Source: server, Table: 255}},
+		{name: "this machine", commands: "rule del priority 1;address add 168.63.129.16/32 dev lo", want: netlink.Route{Index: 1, Source: server, Table: 255}},
 	}
 	for _, tt := range tests { // no subtests: they run on other threads
 		for command := range strings.SplitSeq(tt.commands, ";") {
@@ -91,14 +91,7 @@ func TestRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []netlink.Rule{
-		{Action: 1, Table: 255},
-		{Priority: 10, Action: 1, Table: 1000, From: netip.MustParsePrefix("10.0.0.0/8"), To: netip.MustParsePrefix("168.63.129.16/32"), Iif: "eth0", Mark: 7},
-		{Priority: 11, Action: 6, Oif: "eth0"},
-		{Priority: 32766, Action: 1, Table: 254},
-		{Priority: 32767, Action: 1, Table: 253},
-	}
-	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+	if diff := cmp.Diff([]int{10, 11}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

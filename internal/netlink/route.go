@@ -12,22 +12,15 @@ import (
 
 // Route is the kernel's answer to where packets for an address go.
 type Route struct {
-	Type    int        // unix.RTN_UNICAST, unix.RTN_LOCAL, ...
 	Index   int        // of the interface; 0 if none
 	Gateway netip.Addr // zero if the address is on the link
 	Source  netip.Addr // the preferred source address; zero if none
 	Table   int        // the routing table that had the route
 }
 
-// Rule is an entry of ip-rule(8), as far as it is read.
-type Rule struct {
-	Priority int
-	Action   int          // 1: look at Table; 6, 7, 8: blackhole, unreachable, prohibit
-	Table    int          // the routing table, 254 is main
-	From, To netip.Prefix // not valid for all
-	Iif, Oif string       // the interface that a packet comes or goes by; "" for all
-	Mark     uint32       // the firewall mark; 0 for all
-}
+// mainRule is the priority of the rule that leads to the main table, ip-rule(8).
+// The local table's has 0.
+const mainRule = 32766
 
 // Lookup asks the kernel for the route to an IPv4 address; src is the source
 // address of the packets, or zero. The error wraps the kernel's: ENETUNREACH if
@@ -51,7 +44,7 @@ func Lookup(dst, src netip.Addr) (Route, error) {
 	}
 	a := attributes(m)
 	return Route{
-		Type: int(m.Data[7]), Index: int(number(a[unix.RTA_OIF])), Table: int(number(a[unix.RTA_TABLE])),
+		Index: int(number(a[unix.RTA_OIF])), Table: int(number(a[unix.RTA_TABLE])),
 		Gateway: addr(a[unix.RTA_GATEWAY]), Source: addr(a[unix.RTA_PREFSRC]),
 	}, nil
 }
@@ -82,8 +75,9 @@ func ask(q []byte) (m syscall.NetlinkMessage, err error) {
 	return m, nil
 }
 
-// Rules returns the rules for IPv4 in the order in which they apply.
-func Rules() ([]Rule, error) {
+// Rules returns the priorities of the IPv4 rules that somebody has put before the
+// main table's, in the order in which they apply.
+func Rules() ([]int, error) {
 	var messages []syscall.NetlinkMessage
 	dump, err := syscall.NetlinkRIB(unix.RTM_GETRULE, unix.AF_INET)
 	if err == nil {
@@ -92,18 +86,14 @@ func Rules() ([]Rule, error) {
 	if err != nil {
 		return nil, fmt.Errorf("netlink: rules: %w", err)
 	}
-	var out []Rule
+	var out []int
 	for _, m := range messages {
 		if m.Header.Type != unix.RTM_NEWRULE || len(m.Data) < unix.SizeofRtMsg {
 			continue
 		}
-		a := attributes(m)
-		out = append(out, Rule{
-			Priority: int(number(a[unix.FRA_PRIORITY])), Action: int(m.Data[7]), Table: int(number(a[unix.FRA_TABLE])),
-			From: netip.PrefixFrom(addr(a[unix.FRA_SRC]), int(m.Data[2])), To: netip.PrefixFrom(addr(a[unix.FRA_DST]), int(m.Data[1])),
-			Iif: unix.ByteSliceToString(a[unix.FRA_IIFNAME]), Oif: unix.ByteSliceToString(a[unix.FRA_OIFNAME]),
-			Mark: number(a[unix.FRA_FWMARK]),
-		})
+		if priority := int(number(attributes(m)[unix.FRA_PRIORITY])); priority > 0 && priority < mainRule {
+			out = append(out, priority)
+		}
 	}
 	return out, nil
 }

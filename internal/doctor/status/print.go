@@ -1,7 +1,6 @@
 package status
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"net/netip"
@@ -20,102 +19,100 @@ const (
 	textColumn     = subjectColumns + labelColumns
 )
 
-// printer writes until there is an error.
+// printer collects lines for a terminal of 80 columns.
 type printer struct {
-	w       io.Writer
+	strings.Builder
 	colours bool
-	err     error
 }
 
+// line adds a line, unless there is nothing to tell.
 func (p *printer) line(subject, label, text string) {
-	if p.err == nil && text != "" {
-		_, p.err = fmt.Fprintf(p.w, "%s%s%s\n", term.Pad(subject, subjectColumns), term.Pad(label, labelColumns), term.Indent(text, textColumn))
+	if text != "" {
+		p.WriteString(term.Pad(subject, subjectColumns) + term.Pad(label, labelColumns) + term.Indent(text, textColumn) + "\n")
 	}
 }
 
-// state is a line whose text is one coloured word.
-func (p *printer) state(subject, label, word string, c term.Colour) {
+// state adds the line of the check-in's state.
+func (p *printer) state(text string, c term.Colour) {
 	if !p.colours {
 		c = term.Plain
 	}
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, "%s%s%s\n", term.Pad(subject, subjectColumns), term.Pad(label, labelColumns), c.Paint(word))
-	}
+	p.WriteString(term.Pad("check-in", subjectColumns) + term.Pad("state", labelColumns) + c.Paint(text) + "\n")
 }
 
 // Print writes the status for a terminal of 80 columns.
 func (s Status) Print(w io.Writer, colours bool) error {
-	p := &printer{w: w, colours: colours}
-	if !s.Azure && len(s.NotRead) > 0 {
+	p := &printer{colours: colours}
+	switch {
+	case !s.Azure && len(s.NotRead) > 0:
 		p.line("check-in", "state", "unknown: cannot tell whether this machine is Azure")
 		p.line("", "because", s.NotRead[0].Why)
-		return p.err
-	}
-	if !s.Azure {
+	case !s.Azure:
 		p.line("check-in", "state", "nothing to do: this machine is not Azure")
 		p.line("", "because", s.Platform)
-		return p.err
+	default:
+		s.print(p)
 	}
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+func (s Status) print(p *printer) {
 	s.printCheckIn(p)
 	for _, l := range s.Links {
-		p.blank()
+		p.WriteString("\n")
 		l.print(p)
 	}
 	for i, n := range s.NotRead {
 		if i == 0 {
-			p.blank()
+			p.WriteString("\n")
 		}
 		p.line("not read", "", n.What+": "+n.Why)
-	}
-	return p.err
-}
-
-func (p *printer) blank() {
-	if p.err == nil {
-		_, p.err = fmt.Fprintln(p.w)
 	}
 }
 
 func (s Status) printCheckIn(p *printer) {
 	if s.recordErr != nil {
-		p.state("check-in", "state", "unknown", term.Yellow)
-		return
-	}
-	if s.CheckIn == nil {
-		p.state("check-in", "state", "not ready", term.Red)
-		p.line("", "why", "in this boot nothing has checked in, nor tried to")
-		p.line("", "next", "sudo nm-azure-dispatch doctor")
+		p.state("unknown", term.Yellow)
 		return
 	}
 	c := s.CheckIn
-	when := fmt.Sprintf("%v after boot, %s", time.Duration(c.AfterBootMS)*time.Millisecond, c.UpdatedAt.UTC().Format(time.RFC3339))
+	switch {
+	case c == nil:
+		p.state("not ready", term.Red)
+		p.line("", "why", "in this boot nothing has checked in, nor tried to")
+	case c.State == boot.Ready:
+		p.state("ready", term.Green)
+	case c.State == boot.Failed:
+		p.state("failure reported", term.Red)
+	case s.Running:
+		p.state("not ready, retrying", term.Yellow)
+	default:
+		p.state("not ready, nobody is retrying", term.Red)
+	}
+	if c != nil {
+		printRecord(p, c)
+	}
+	if !s.Ready() {
+		p.line("", "next", "sudo nm-azure-dispatch doctor")
+	}
+}
+
+func printRecord(p *printer, c *boot.CheckIn) {
+	when := "at"
+	if c.State == boot.Trying {
+		when = "last try"
+		p.line("", "since", c.StartedAt.UTC().Format(time.RFC3339))
+	}
+	p.line("", when, fmt.Sprintf("%v after boot, %s", time.Duration(c.AfterBootMS)*time.Millisecond, c.UpdatedAt.UTC().Format(time.RFC3339)))
 	server := fmt.Sprintf("%s (%s)", c.WireServer, sourceText(c.Source))
 	if c.Interface != "" {
-		server = fmt.Sprintf("%s (%s), lease of %s", c.WireServer, sourceText(c.Source), c.Interface)
-	}
-	switch c.State {
-	case boot.Ready:
-		p.state("check-in", "state", "ready", term.Green)
-		p.line("", "at", when)
-	case boot.Failed:
-		p.state("check-in", "state", "failure reported", term.Red)
-		p.line("", "at", when)
-	case boot.Trying:
-		if s.Running {
-			p.state("check-in", "state", "not ready, retrying", term.Yellow)
-		} else {
-			p.state("check-in", "state", "not ready, nobody is retrying", term.Red)
-		}
-		p.line("", "since", c.StartedAt.UTC().Format(time.RFC3339))
-		p.line("", "last try", when)
+		server += ", lease of " + c.Interface
 	}
 	p.line("", "server", server)
 	p.line("", "via", c.Via)
 	p.line("", "after", doctor.Attempts(c.Attempts))
 	p.line("", "error", c.LastError)
-	if c.State != boot.Ready {
-		p.line("", "next", "sudo nm-azure-dispatch doctor")
-	}
 }
 
 func sourceText(s boot.Source) string {
@@ -131,22 +128,22 @@ func sourceText(s boot.Source) string {
 }
 
 func (l Link) print(p *printer) {
-	lease := "no DHCPv4 lease"
 	switch {
 	case l.Lease != nil:
-		lease = cmp.Or(join(l.Lease), "no nameservers")
+		p.line(l.Interface, "lease", text(l.Lease, nil, nil))
 	case l.Wish == nil && l.Networkd == nil: // neither manager knows the link, or could be asked
-		lease = "unknown"
+		p.line(l.Interface, "lease", "unknown")
+	default:
+		p.line(l.Interface, "lease", "no DHCPv4 lease")
 	}
-	p.line(l.Interface, "lease", lease)
 	if w := l.Wish; w != nil {
-		p.line("", "wanted", with(cmp.Or(strings.TrimSpace(join(w.Nameservers)+" "+strings.Join(w.Other, " ")), "no nameservers"), w.Domains))
+		p.line("", "wanted", text(w.Nameservers, w.Other, w.Domains))
 	}
 	if l.Networkd != nil {
-		p.line("", "networkd", cmp.Or(join(l.Networkd), "no nameservers"))
+		p.line("", "networkd", text(l.Networkd, nil, nil))
 	}
 	if r := l.Resolved; r != nil {
-		p.line("", "resolved", with(cmp.Or(join(r.Nameservers), "no nameservers"), r.Domains))
+		p.line("", "resolved", text(r.Nameservers, nil, r.Domains))
 	}
 	p.line("", "from", map[string]string{
 		fromUs: fromUs, fromNetworkManager: "NetworkManager", fromNetworkd: fromNetworkd, fromOther: "something else",
@@ -156,17 +153,19 @@ func (l Link) print(p *printer) {
 	}
 }
 
-func with(servers string, domains []string) string {
-	if len(domains) == 0 {
-		return servers
+// text is a list of nameservers, with search domains.
+func text(servers []netip.Addr, other, domains []string) string {
+	var words []string
+	for _, a := range servers {
+		words = append(words, a.String())
 	}
-	return servers + ", domains " + strings.Join(domains, " ")
-}
-
-func join(servers []netip.Addr) string {
-	s := make([]string, len(servers))
-	for i, a := range servers {
-		s[i] = a.String()
+	words = append(words, other...)
+	if len(words) == 0 {
+		words = []string{"no nameservers"}
 	}
-	return strings.Join(s, " ")
+	if len(domains) > 0 {
+		words[len(words)-1] += ", domains"
+		words = append(words, domains...)
+	}
+	return strings.Join(words, " ")
 }

@@ -87,9 +87,7 @@ const (
 // Of returns the status of a machine. Of one that is not Azure there is none.
 func Of(m *machine.Snapshot) Status {
 	s := Status{Version: version, Azure: m.Platform.Azure, Platform: m.Platform.Why, Links: []Link{}, NotRead: []NotRead{}, Running: m.Records.Holder != ""}
-	if m.Platform.Err != nil {
-		s.notRead("platform", m.Platform.Err)
-	}
+	s.notRead("platform", m.Platform.Err)
 	if !s.Azure {
 		return s
 	}
@@ -101,7 +99,7 @@ func Of(m *machine.Snapshot) Status {
 		s.recordErr = rec.Err
 		s.notRead("record of the check-in", rec.Err)
 	}
-	if networkd := m.ByNetworkd(); networkd {
+	if m.ByNetworkd() {
 		s.notRead("systemd-networkd", m.Networkd.Err)
 	} else {
 		s.notRead("NetworkManager", m.NM.Err)
@@ -118,14 +116,14 @@ func link(m *machine.Snapshot, name string) Link {
 	view := m.LinkView(name)
 	l := Link{Interface: name, Index: m.Index(name), State: view.Record.State, Reason: view.Record.Reason, From: fromUnknown}
 	if lease := m.Leases()[name]; lease != nil {
-		l.Lease = append([]netip.Addr{}, lease.Nameservers...)
+		l.Lease = list(lease.Nameservers)
 	}
 	if _, known := m.NM.V.Device(name); known {
-		l.Wish = &Wish{append([]netip.Addr{}, view.DNS.Nameservers...), append([]string{}, view.DNS.Domains...), append([]string{}, view.DNS.Other...)}
+		l.Wish = &Wish{list(view.DNS.Nameservers), list(view.DNS.Domains), list(view.DNS.Other)}
 	}
 	for _, n := range m.Networkd.V {
 		if n.Name == name && n.Managed {
-			l.Networkd = append([]netip.Addr{}, n.Nameservers...)
+			l.Networkd = list(n.Nameservers)
 		}
 	}
 	if m.Resolved.Err == nil {
@@ -134,6 +132,9 @@ func link(m *machine.Snapshot, name string) Link {
 	}
 	return l
 }
+
+// list makes nothing an empty list of the JSON output, not null.
+func list[T any](l []T) []T { return append([]T{}, l...) }
 
 // notRead notes what could not be read, if there is an error.
 func (s *Status) notRead(what string, err error) {
