@@ -84,7 +84,7 @@ func reportReady(ctx context.Context, c *dispatch.CheckIn, root fs.FS, t dispatc
 	case err == nil:
 		return report(rec, "")
 	case errors.Is(ctx.Err(), context.Canceled): // by a signal: that is no failure
-		say(os.Stdout, "stopped before the check-in: %d attempts\n", rec.Attempts)
+		say(os.Stdout, "stopped before the check-in succeeded, attempts: %d\n", rec.Attempts)
 		return exitDone
 	case !errors.Is(err, boot.ErrLocked): // the run that has the lock goes on
 		c.GiveUp(rec, err.Error())
@@ -100,7 +100,7 @@ func report(rec boot.CheckIn, already string) int {
 		say(os.Stdout, "not checked in: in this boot ProvisioningFailed was reported; --force checks in all the same\n")
 		return exitDone
 	}
-	say(os.Stdout, "%schecked in: wireserver %s (%s), via %s, %d attempts, %d ms after boot\n",
+	say(os.Stdout, "%schecked in: wireserver %s (%s), via %s, at attempt %d, %d ms after boot\n",
 		already, rec.WireServer, rec.Source, rec.Via, rec.Attempts, rec.AfterBootMS)
 	return exitDone
 }

@@ -105,7 +105,7 @@ func command(args []string) int {
 			return c.run(args[1:])
 		}
 	}
-	fmt.Fprintf(os.Stderr, "nm-azure-dispatch: unknown command %.64q, want one of those in --help; see --help\n", args[0])
+	fmt.Fprintf(os.Stderr, "nm-azure-dispatch: unknown command %.64q; see --help\n", args[0])
 	return exitUsage
 }
 

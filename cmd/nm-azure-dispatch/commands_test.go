@@ -26,10 +26,10 @@ func TestCheckInCommand(t *testing.T) {
 			stdout, stderr string // what they begin with
 			requests       int    // in all
 		}{
-			{"check-in --timeout 30s", 0, "checked in: wireserver 168.63.129.16 (option-245), via health, 1 attempts, ", "", 2},
-			{"check-in", 0, "already checked in: wireserver 168.63.129.16 (option-245), via health, 1 attempts, ", "", 2},
+			{"check-in --timeout 30s", 0, "checked in: wireserver 168.63.129.16 (option-245), via health, at attempt 1, ", "", 2},
+			{"check-in", 0, "already checked in: wireserver 168.63.129.16 (option-245), via health, at attempt 1, ", "", 2},
 			{"check-in --force", 0, "checked in: ", "", 4},
-			{"report-failure --reason late", 1, "", "nm-azure-dispatch: report-failure: refused: in this boot Azure was already told that the VM is ready", 4},
+			{"report-failure --reason late", 1, "", "nm-azure-dispatch: report-failure: refused: this boot has already been reported as ready", 4},
 			{"check-in --force --server 10.0.0.4 --timeout 300ms", 1, "", "nm-azure-dispatch: check-in: ", 4},
 		}
 		for _, s := range steps {
@@ -101,7 +101,7 @@ func TestReportFailureInBareTree(t *testing.T) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
 		var out, errOut bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &errOut
-		if err := cmd.Run(); err != nil || out.String() != "reported ProvisioningFailed to 168.63.129.16, via health, 1 attempts\n" {
+		if err := cmd.Run(); err != nil || out.String() != "reported ProvisioningFailed to 168.63.129.16, via health, at attempt 1\n" {
 			t.Fatalf("%v: %s%s", err, out.String(), errOut.String())
 		}
 		body := server.Requests()[1].Body

@@ -66,7 +66,7 @@ func reportFailure(args []string) int {
 			say(os.Stderr, "nm-azure-dispatch: report-failure: %v\n", err)
 			return exitFailed
 		}
-		say(os.Stdout, "reported ProvisioningFailed to %s, via %s, %d attempts\n", rec.WireServer, rec.Via, rec.Attempts)
+		say(os.Stdout, "reported ProvisioningFailed to %s, via %s, at attempt %d\n", rec.WireServer, rec.Via, rec.Attempts)
 		return exitDone
 	})
 }
@@ -77,7 +77,7 @@ func timeoutFlag(flags *flag.FlagSet, timeout time.Duration) *time.Duration {
 	flags.Func("timeout", "", func(s string) error {
 		d, err := time.ParseDuration(s)
 		if err != nil || d <= 0 || d > maxTimeout {
-			return fmt.Errorf("want a duration such as 90s or 20m, more than 0 and at most %v", maxTimeout)
+			return fmt.Errorf("want a duration such as 90s or 20m, more than 0 and at most %vh", maxTimeout.Hours())
 		}
 		timeout = d
 		return nil

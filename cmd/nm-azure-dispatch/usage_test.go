@@ -16,7 +16,7 @@ func TestUsage(t *testing.T) {
 		status int
 		stderr string
 	}{
-		{"frobnicate", 2, `nm-azure-dispatch: unknown command "frobnicate", want `},
+		{"frobnicate", 2, `nm-azure-dispatch: unknown command "frobnicate"; see --help`},
 		{"hook", 2, "nm-azure-dispatch: hook: 0 arguments, want 2: INTERFACE ACTION"},
 		{"hook eth0 up now", 2, "nm-azure-dispatch: hook: 3 arguments, want 2: INTERFACE ACTION"},
 		{"hook ../../etc/passwd up", 2, `nm: interface "../../etc/passwd" is not a name that an interface can have: it is 16 bytes long, the limit is 15; see ip link`},
@@ -24,9 +24,9 @@ func TestUsage(t *testing.T) {
 		{"check-in --server wire.example", 2, `nm-azure-dispatch: check-in: invalid value "wire.example" for flag --server: want the IPv4 address of one host, such as 168.63.129.16; see --help`},
 		{"check-in --server fe80::1", 2, `nm-azure-dispatch: check-in: invalid value "fe80::1" for flag --server: want the IPv4 address of one host, such as 168.63.129.16; see --help`},
 		{"check-in --server 224.0.0.1", 2, `nm-azure-dispatch: check-in: invalid value "224.0.0.1" for flag --server: want the IPv4 address of one host, such as 168.63.129.16; see --help`},
-		{"check-in --timeout soon", 2, `nm-azure-dispatch: check-in: invalid value "soon" for flag --timeout: want a duration such as 90s or 20m, more than 0 and at most 24h0m0s; see --help`},
-		{"check-in --timeout 0s", 2, `nm-azure-dispatch: check-in: invalid value "0s" for flag --timeout: want a duration such as 90s or 20m, more than 0 and at most 24h0m0s; see --help`},
-		{"check-in --timeout 25h", 2, `nm-azure-dispatch: check-in: invalid value "25h" for flag --timeout: want a duration such as 90s or 20m, more than 0 and at most 24h0m0s; see --help`},
+		{"check-in --timeout soon", 2, `nm-azure-dispatch: check-in: invalid value "soon" for flag --timeout: want a duration such as 90s or 20m, more than 0 and at most 24h; see --help`},
+		{"check-in --timeout 0s", 2, `nm-azure-dispatch: check-in: invalid value "0s" for flag --timeout: want a duration such as 90s or 20m, more than 0 and at most 24h; see --help`},
+		{"check-in --timeout 25h", 2, `nm-azure-dispatch: check-in: invalid value "25h" for flag --timeout: want a duration such as 90s or 20m, more than 0 and at most 24h; see --help`},
 		{"check-in now", 2, `nm-azure-dispatch: check-in: unexpected argument "now"; see --help`},
 		{"check-in --now", 2, `nm-azure-dispatch: check-in: flag provided but not defined: --now; see --help`},
 		{"version 2", 2, `nm-azure-dispatch: version: unexpected argument "2"; see --help`},

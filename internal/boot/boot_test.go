@@ -40,8 +40,9 @@ func TestID(t *testing.T) {
 			}
 		})
 	}
-	if _, err := boot.ID(fstest.MapFS{}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("without /proc: %v, want fs.ErrNotExist", err)
+	_, err := boot.ID(fstest.MapFS{})
+	if want := "boot: boot ID: /proc/sys/kernel/random/boot_id: file does not exist"; !errors.Is(err, fs.ErrNotExist) || err.Error() != want {
+		t.Errorf("without /proc: %v, want fs.ErrNotExist and %q", err, want)
 	}
 }
 
@@ -225,12 +226,13 @@ func TestRecordInTheWay(t *testing.T) {
 func TestDirectoryNotTrusted(t *testing.T) {
 	tests := []struct {
 		name string
+		err  string // the end of it
 		make func(t *testing.T, dir string)
 	}{
-		{"symlink", func(t *testing.T, dir string) { must(t, os.Symlink(t.TempDir(), dir)) }},
-		{"file", func(t *testing.T, dir string) { must(t, os.WriteFile(dir, nil, 0o644)) }},
-		{"writable by all", func(t *testing.T, dir string) { must(t, os.Mkdir(dir, 0o755)); must(t, os.Chmod(dir, 0o777)) }},
-		{"somebody else's", func(t *testing.T, dir string) {
+		{"symlink", "a symbolic link, want a directory: remove it", func(t *testing.T, dir string) { must(t, os.Symlink(t.TempDir(), dir)) }},
+		{"file", "a regular file, want a directory: remove it", func(t *testing.T, dir string) { must(t, os.WriteFile(dir, nil, 0o644)) }},
+		{"writable by all", "has mode 0777, others can write to it: remove it", func(t *testing.T, dir string) { must(t, os.Mkdir(dir, 0o755)); must(t, os.Chmod(dir, 0o777)) }},
+		{"another user's", "belongs to user 65534, want root: remove it", func(t *testing.T, dir string) {
 			needRoot(t)
 			must(t, os.Mkdir(dir, 0o755))
 			must(t, os.Chown(dir, 65534, 65534))
@@ -240,8 +242,8 @@ func TestDirectoryNotTrusted(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			d := newDir(t)
 			tt.make(t, d.Dir)
-			if err := d.WriteCheckIn(boot.CheckIn{State: boot.Ready}); err == nil {
-				t.Error("a record was written")
+			if err := d.WriteCheckIn(boot.CheckIn{State: boot.Ready}); !strings.HasSuffix(errText(err), tt.err) {
+				t.Errorf("write: %v, want an error that ends in %q", err, tt.err)
 			}
 			if _, err := d.CheckIn(); err == nil {
 				t.Error("a record was read")

@@ -93,7 +93,7 @@ func trusted(name string, want fs.FileMode) error {
 		return fmt.Errorf("boot: %w", err)
 	}
 	if fi.Mode().Type() != want {
-		return fmt.Errorf("boot: %s is a %v, want a %v: remove it", name, fi.Mode().Type(), want)
+		return fmt.Errorf("boot: %s is %s, want %s: remove it", name, kind(fi.Mode()), kind(want))
 	}
 	uid := fi.Sys().(*syscall.Stat_t).Uid
 	if uid != 0 && int(uid) != os.Geteuid() {
@@ -103,4 +103,19 @@ func trusted(name string, want fs.FileMode) error {
 		return fmt.Errorf("boot: %s has mode %04o, others can write to it: remove it", name, perm)
 	}
 	return nil
+}
+
+// kind names the type of a file, for people.
+func kind(mode fs.FileMode) string {
+	switch mode.Type() {
+	case 0:
+		return "a regular file"
+	case fs.ModeDir:
+		return "a directory"
+	case fs.ModeSymlink:
+		return "a symbolic link"
+	case fs.ModeNamedPipe:
+		return "a FIFO"
+	}
+	return "a special file"
 }

@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -19,8 +20,11 @@ const idLength = 36
 // the file system from / on.
 func ID(root fs.FS) (string, error) {
 	b, err := fs.ReadFile(root, idPath)
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err // its path lacks the slash
+	}
 	if err != nil {
-		return "", fmt.Errorf("boot: boot ID: %w", err)
+		return "", fmt.Errorf("boot: boot ID: /%s: %w", idPath, err)
 	}
 	id := strings.TrimSpace(string(b))
 	if len(id) != idLength || strings.Trim(id, "0123456789abcdef-") != "" {

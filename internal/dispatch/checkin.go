@@ -72,7 +72,7 @@ func whileLocked(ctx context.Context, f func() (boot.CheckIn, error)) (boot.Chec
 
 // ErrReady says that Ready was reported in this boot: a failure after it would
 // contradict what Azure has been told.
-var ErrReady = errors.New("in this boot Azure was already told that the VM is ready")
+var ErrReady = errors.New("this boot has already been reported as ready")
 
 // ErrReported says that a failure was reported in this boot: nothing is sent again.
 var ErrReported = errors.New("a failure was already reported to Azure in this boot")

@@ -3,6 +3,7 @@
 package link
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"strconv"
@@ -28,8 +29,11 @@ const (
 // Index returns the index of an interface.
 func Index(root fs.FS, iface string) (int, error) {
 	b, err := fs.ReadFile(root, classNet+iface+"/ifindex")
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err // its path lacks the slash
+	}
 	if err != nil {
-		return 0, fmt.Errorf("link: %w", err)
+		return 0, fmt.Errorf("link: /%s%s/ifindex: %w", classNet, iface, err)
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
 	if err != nil || n <= 0 {

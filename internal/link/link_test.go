@@ -18,9 +18,12 @@ func TestIndex(t *testing.T) {
 	if n, err := link.Index(root, "eth0"); n != 12 || err != nil {
 		t.Errorf("got %d, %v; want 12", n, err)
 	}
-	for _, name := range []string{"bad", "gone"} {
-		if n, err := link.Index(root, name); err == nil {
-			t.Errorf("%s: got %d, want an error", name, n)
+	for name, want := range map[string]string{
+		"bad":  `link: /sys/class/net/bad/ifindex holds "x", want a positive number`,
+		"gone": "link: /sys/class/net/gone/ifindex: file does not exist",
+	} {
+		if n, err := link.Index(root, name); err == nil || err.Error() != want {
+			t.Errorf("%s: got %d, %v; want %s", name, n, err, want)
 		}
 	}
 }
