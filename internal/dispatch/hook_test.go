@@ -46,6 +46,8 @@ type world struct {
 	indexErr   error
 	route      bool
 	report     func(ctx context.Context, r *wire.Reporter) (wire.Outcome, error)
+	setting    func() // called before nameservers are set
+	probing    func() // called before a nameserver is asked
 
 	records boot.Store
 	bus     *dispatch.Bus
@@ -129,6 +131,9 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 		},
 		SetNameservers: func(ctx context.Context, i int, s []netip.Addr) error {
 			w.say("set nameservers %d %v", i, s)
+			if w.setting != nil {
+				w.setting()
+			}
 			var err error
 			if len(w.setErrs) > 0 {
 				err = reach(ctx, w.setErrs[0])
@@ -156,6 +161,9 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 		},
 		FlushCaches: func(context.Context) error { w.say("flush"); return nil },
 		Probe: func(_ context.Context, a netip.Addr) (resolv.Answer, error) {
+			if w.probing != nil {
+				w.probing()
+			}
 			if slices.Contains(w.silent, a) {
 				return resolv.Answer{}, errors.New("no answer")
 			}

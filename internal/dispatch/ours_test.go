@@ -267,3 +267,47 @@ func TestUpdateClearsFirst(t *testing.T) {
 		t.Errorf("record names %s", got)
 	}
 }
+
+// A run that is killed at any point leaves nothing that no record names, and
+// nobody waits for a nameserver that is silent.
+func TestRecordFirstAndProbeLast(t *testing.T) {
+	w := healthy()
+	probed := false
+	w.setting = func() {
+		if rec, err := w.records.Link(2, "eth0"); err != nil || rec.State != boot.Pushed {
+			t.Errorf("record before the push: %+v, %v", rec, err)
+		}
+	}
+	w.dev.Lease.Nameservers, w.dns.Nameservers = addrs("10.0.0.1"), addrs("10.0.0.1")
+	w.probing = func() {
+		probed = true
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		end, waited, err := w.records.Turn(ctx, 2)
+		if err != nil || waited {
+			t.Errorf("turn while a nameserver is asked: waited %v, %v", waited, err)
+			return
+		}
+		end()
+	}
+	w.must(t, nm.Up)
+	if !probed {
+		t.Error("no nameserver was asked")
+	}
+}
+
+// Where no lock can be had both jobs are done all the same.
+func TestNoLock(t *testing.T) {
+	w := healthy()
+	w.records = newStore(t)
+	if err := os.WriteFile(w.records.Dir, nil, 0o600); err != nil { // in the way of the directory
+		t.Fatal(err)
+	}
+	got := w.must(t, nm.Up)
+	for _, want := range []string{logCheckedIn, logPushed} {
+		if !slices.Contains(got, want) {
+			t.Errorf("did %q, want %q too", got, want)
+		}
+	}
+	w.has(t, "without a lock", leaseServers)
+}
