@@ -16,13 +16,6 @@ const (
 	StateNotReady State = "NotReady"
 )
 
-// SubStatus refines StateNotReady. The zero value means none.
-type SubStatus string
-
-// SubStatusProvisioningFailed makes Azure fail the deployment. Other agents also
-// send "Provisioning", which this program has no use for.
-const SubStatusProvisioningFailed SubStatus = "ProvisioningFailed"
-
 // MaxDescription bounds a description, in characters. The WireServer answers
 // 500 to more than 4096 bytes (Azure/WALinuxAgent#2017); 512 characters stay
 // below that however they are escaped. cloud-init cuts at the same length.
@@ -32,8 +25,7 @@ const MaxDescription = 512
 // [ProvisioningFailed].
 type Health struct {
 	State       State
-	SubStatus   SubStatus
-	Description string // shown to users who deploy the machine
+	Description string // of a failure, shown to users who deploy the machine
 }
 
 // Ready says that the machine has come up.
@@ -49,12 +41,12 @@ func ProvisioningFailed(description string) Health {
 	if runes := []rune(description); len(runes) > MaxDescription {
 		description = string(runes[:MaxDescription])
 	}
-	return Health{State: StateNotReady, SubStatus: SubStatusProvisioningFailed, Description: description}
+	return Health{State: StateNotReady, Description: description}
 }
 
-// The XML report, and what is in it behind State if that has a SubStatus. The
-// element around InstanceId is called Role here, not RoleInstance as in the goal
-// state.
+// The XML report, and what is in it behind State if that is NotReady: its
+// SubStatus makes Azure fail the deployment. The element around InstanceId is
+// called Role here, not RoleInstance as in the goal state.
 const (
 	healthXML = `<?xml version="1.0" encoding="utf-8"?>
 <Health xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xmlns:xsd="http://www.w3.org/2001/XMLSchema">
@@ -70,15 +62,15 @@ const (
   </Container>
 </Health>
 `
-	detailsXML = `<Details><SubStatus>%s</SubStatus><Description>%s</Description></Details>`
+	detailsXML = `<Details><SubStatus>ProvisioningFailed</SubStatus><Description>%s</Description></Details>`
 )
 
 // XML returns the body of POST /machine/?comp=health: the report for exactly
 // this goal state.
 func (h Health) XML(gs GoalState) []byte {
 	details := ""
-	if h.SubStatus != "" {
-		details = fmt.Sprintf(detailsXML, h.SubStatus, escape(h.Description))
+	if h.State == StateNotReady {
+		details = fmt.Sprintf(detailsXML, escape(h.Description))
 	}
 	return fmt.Appendf(nil, healthXML, escape(gs.Incarnation), escape(gs.ContainerID), escape(gs.InstanceID), h.State, details)
 }
@@ -86,11 +78,11 @@ func (h Health) XML(gs GoalState) []byte {
 // JSON returns the body of POST /provisioning/health, which names no goal state:
 // the server knows the machine by its connection.
 func (h Health) JSON() []byte {
-	if h.SubStatus == "" {
+	if h.State == StateReady {
 		return fmt.Appendf(nil, `{"state":"%s"}`, h.State)
 	}
 	description, _ := json.Marshal(h.Description) // a string: it cannot fail
-	return fmt.Appendf(nil, `{"state":"%s","details":{"subStatus":"%s","description":%s}}`, h.State, h.SubStatus, description)
+	return fmt.Appendf(nil, `{"state":"%s","details":{"subStatus":"ProvisioningFailed","description":%s}}`, h.State, description)
 }
 
 func escape(s string) string {

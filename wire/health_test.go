@@ -58,7 +58,7 @@ func TestProvisioningFailedDescription(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			h := wire.ProvisioningFailed(tt.in)
-			want := wire.Health{State: "NotReady", SubStatus: "ProvisioningFailed", Description: tt.want}
+			want := wire.Health{State: "NotReady", Description: tt.want}
 			if diff := cmp.Diff(want, h); diff != "" {
 				t.Errorf("health (-want +got):\n%s", diff)
 			}

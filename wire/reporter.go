@@ -39,11 +39,9 @@ type Reporter struct {
 // does not end.
 //
 // Everything else is retried: every other status, every transport error, every
-// unusable goal state. The pauses are 250 ms, 500 ms, then a second, after five
-// minutes 5 s and after twenty 30 s, give or take a tenth; a server's Retry-After
-// is honoured up to 30 s. A request may take 60 s, but one that has no answer
-// after 3 s gets a fresh attempt beside it, and the first to be accepted ends the
-// other. From the fourth on, every other attempt uses the JSON endpoint.
+// unusable goal state. A server's Retry-After is honoured up to 30 s. A request
+// may take 60 s, but one that has no answer after 3 s gets a fresh attempt beside
+// it, and the first to be accepted ends the other.
 //
 // Only ctx ends it. The error then wraps [context.Cause] of ctx and the last
 // failure, and the Outcome has nothing but the number of attempts. The one other
