@@ -13,7 +13,7 @@ STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT := $(GO) run mvdan.cc/gofumpt@v0.12.0
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo test unit lab lint words fuzz bench fresh release clean deps go-version root
+.PHONY: help build demo test unit lab lint words fuzz azure-cli-test bench fresh release clean deps go-version root
 include packaging/rpm/rpm.mk
 include packaging/deb/deb.mk
 include packaging/sysext/sysext.mk
@@ -62,6 +62,10 @@ fuzz: go-version ## each fuzz target for FUZZTIME
 			case $$out in *'Failing input'*) echo "$$out"; exit 1;; *'context deadline exceeded'*) ;; *) echo "$$out"; exit 1;; esac; \
 		echo "$${f#func }: $$(echo "$$out" | grep -o 'execs: [0-9]*' | tail -n 1)"; done
 
+# The Azure CLI is too large for make test. It is asked for each command's arguments only, without an account.
+azure-cli-test: go-version ## the az commands of docs/images.md, given to an installed Azure CLI
+	AZURE_CLI_TEST=1 $(GO) test -count=1 -run '^TestAzureCLI$$' ./packaging/stream/cmd/azure-stream
+
 bench: build deps ## the program against its peers
 	GO=$(GO) $(GO) test -run='^$$' -bench=. -benchtime=300x ./cmd/nm-azure-dispatch
 
@@ -87,7 +91,7 @@ root:
 
 # Tools are COMMAND:PACKAGE or FILE:PACKAGE; what is there is not installed again.
 TOOLS = ip:iproute2 nsenter:util-linux mmdebstrap:mmdebstrap dbus-daemon:dbus-daemon curl:curl \
-	qemu-img:qemu-utils xz:xz-utils git:git
+	qemu-img:qemu-utils xz:xz-utils git:git zstd:zstd bzip2:bzip2 zip:zip unzip:unzip
 define install-tools
 @missing=; for t in $(TOOLS); do \
 	command -v $${t%:*} >/dev/null || [ -x /usr/sbin/$${t%:*} ] || [ -f $${t%:*} ] || missing="$$missing $${t#*:}"; done; \

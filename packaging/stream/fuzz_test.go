@@ -11,12 +11,12 @@ import (
 // FuzzDocument: whatever is read is given back as it was, the tool and the
 // schema agree on it, and what lookup hands out is usable.
 func FuzzDocument(f *testing.F) {
-	for _, name := range []string{"fcos.json", "rhcos.json", "draft-url.json", "draft-private.json", "draft-image.json"} {
+	// Small ones: an execution with one of the published ones, of 3 to 10 kB, takes a millisecond or more.
+	for _, name := range []string{"draft-url.json", "draft-private.json", "draft-image.json", "marketplace.json"} {
 		f.Add(testdata(f, name))
 	}
-	for _, name := range []string{"marketplace.json", "configmap.json", "configmap.yaml"} {
-		f.Add(testdata(f, name))
-	}
+	f.Add([]byte(`{"kind":"ConfigMap","data":{"stream":"{\"stream\":\"s\",\"architectures\":{}}"}}`))
+	f.Add([]byte("kind: ConfigMap\ndata:\n  stream: |\n    {\"stream\": \"s\", \"architectures\": {}}\n"))
 	f.Add([]byte(`{"stream":"s","architectures":{"x86_64":{"artifacts":{"azure":{"release":"1","formats":{"vhd":{"disk":null}}}}}}}`))
 	schema := compiled(f)
 	f.Fuzz(func(t *testing.T, in []byte) {

@@ -205,8 +205,8 @@ func needs(t *testing.T, tools string) {
 	t.Helper()
 	for tool := range strings.FieldsSeq(tools) {
 		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") != "" && tool == "qemu-img" {
-				t.Fatalf("CI needs qemu-img (qemu-utils): %v", err)
+			if os.Getenv("CI") != "" {
+				t.Fatalf("CI needs %s: %v", tool, err)
 			}
 			t.Skipf("no %s: %v", tool, err)
 		}
