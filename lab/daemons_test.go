@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
 // Daemons that misbehave while the hook runs: whatever one of them does, the run ends in time, and the job that does not
@@ -141,7 +140,7 @@ func (m mishap) happen(t *testing.T, l *lab.Lab, n int) {
 	anotherBoot(t, l, n)
 	script := lab.WireScript{}
 	if m.during != nil {
-		script.GoalState = []lab.WireStep{{Delay: wiretest.Duration(2 * time.Second)}}
+		script.GoalState = []lab.WireStep{{Delay: 2 * time.Second}}
 	}
 	ok(t, l.Cloud.PlayWire(t.Context(), script))
 	before, pushes := len(requests(t, l)), strings.Count(strings.Join(kinds(t, l), " "), "nameservers-pushed")
@@ -213,7 +212,7 @@ func TestDispatcherMishaps(t *testing.T) {
 				up(t, l, "eth0")
 				anotherBoot(t, l, 1)
 				before := len(requests(t, l))
-				ok(t, l.Cloud.PlayWire(t.Context(), lab.WireScript{GoalState: []lab.WireStep{{Delay: wiretest.Duration(time.Second)}}}))
+				ok(t, l.Cloud.PlayWire(t.Context(), lab.WireScript{GoalState: []lab.WireStep{{Delay: time.Second}}}))
 				run(t, l, "nmcli", "device", "reapply", "eth0")
 				eventually(t, l, "the hook has asked", func(context.Context) error {
 					if n := len(requests(t, l)) - before; n == 0 {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
 // State that misbehaves: whatever is where the records should be, both jobs are done, and nothing is written elsewhere.
@@ -151,7 +150,7 @@ func TestKilled(t *testing.T) {
 		killed := 0
 		for i := range kills {
 			anotherBoot(t, l, i)
-			slow := wiretest.Duration(time.Duration(rnd.IntN(10)) * time.Millisecond)
+			slow := time.Duration(rnd.IntN(10)) * time.Millisecond
 			script := lab.WireScript{GoalState: []lab.WireStep{{Delay: slow}}, Health: []lab.WireStep{{Delay: slow}}}
 			ok(t, l.Cloud.PlayWire(t.Context(), script))
 			before := len(requests(t, l))

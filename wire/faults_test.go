@@ -63,17 +63,17 @@ var faults = []struct {
 	},
 	{
 		name:     "body hangs",
-		script:   wiretest.Script{GoalState: each(wiretest.Step{Trickle: delay(time.Hour)})},
+		script:   wiretest.Script{GoalState: each(wiretest.Step{Trickle: time.Hour})},
 		attempts: 2, via: wire.ViaHealth, took: 3 * sec,
 	},
 	{
 		name:     "body of an error hangs",
-		script:   wiretest.Script{Health: each(wiretest.Step{Status: 503, BodyBytes: 9, Trickle: delay(time.Hour)})},
+		script:   wiretest.Script{Health: each(wiretest.Step{Status: 503, BodyBytes: 9, Trickle: time.Hour})},
 		attempts: 2, via: wire.ViaHealth, took: 3 * sec,
 	},
 	{
 		name:     "body of a success hangs", // it can be a page
-		script:   wiretest.Script{Health: each(wiretest.Step{BodyBytes: 9, Trickle: delay(time.Hour)})},
+		script:   wiretest.Script{Health: each(wiretest.Step{BodyBytes: 9, Trickle: time.Hour})},
 		attempts: 2, via: wire.ViaHealth, took: 3 * sec,
 	},
 
@@ -81,48 +81,48 @@ var faults = []struct {
 	{
 		name: "15 s for each answer",
 		script: wiretest.Script{
-			GoalState:    each(wiretest.Step{Delay: delay(15 * sec), Times: -1}),
-			Health:       each(wiretest.Step{Delay: delay(15 * sec), Times: -1}),
-			Provisioning: each(wiretest.Step{Delay: delay(15 * sec), Times: -1}),
+			GoalState:    each(wiretest.Step{Delay: 15 * sec, Times: -1}),
+			Health:       each(wiretest.Step{Delay: 15 * sec, Times: -1}),
+			Provisioning: each(wiretest.Step{Delay: 15 * sec, Times: -1}),
 		},
 		attempts: 5, via: wire.ViaHealth, took: 30 * sec,
 	},
 	{
 		name: "55 s for each answer",
 		script: wiretest.Script{
-			GoalState:    each(wiretest.Step{Delay: delay(55 * sec), Times: -1}),
-			Health:       each(wiretest.Step{Delay: delay(55 * sec), Times: -1}),
-			Provisioning: each(wiretest.Step{Delay: delay(55 * sec), Times: -1}),
+			GoalState:    each(wiretest.Step{Delay: 55 * sec, Times: -1}),
+			Health:       each(wiretest.Step{Delay: 55 * sec, Times: -1}),
+			Provisioning: each(wiretest.Step{Delay: 55 * sec, Times: -1}),
 		},
 		attempts: 7, via: wire.ViaHealth, took: 110 * sec,
 	},
 	{
 		name:     "15 s for the first goal state",
-		script:   wiretest.Script{GoalState: each(wiretest.Step{Delay: delay(15 * sec)})},
+		script:   wiretest.Script{GoalState: each(wiretest.Step{Delay: 15 * sec})},
 		attempts: 2, via: wire.ViaHealth, took: 3 * sec,
 	},
 	{
 		name:     "2.9 s for each answer",
-		script:   wiretest.Script{GoalState: each(wiretest.Step{Delay: delay(2900 * ms)}), Health: each(wiretest.Step{Delay: delay(2900 * ms)})},
+		script:   wiretest.Script{GoalState: each(wiretest.Step{Delay: 2900 * ms}), Health: each(wiretest.Step{Delay: 2900 * ms})},
 		attempts: 1, via: wire.ViaHealth, took: 5800 * ms,
 	},
 	{
 		name: "slow beside one that hangs",
 		script: wiretest.Script{
-			GoalState:    each(wiretest.Step{Hang: true}, wiretest.Step{Delay: delay(5 * sec), Times: -1}),
-			Health:       each(wiretest.Step{Delay: delay(5 * sec), Times: -1}),
-			Provisioning: each(wiretest.Step{Delay: delay(5 * sec), Times: -1}),
+			GoalState:    each(wiretest.Step{Hang: true}, wiretest.Step{Delay: 5 * sec, Times: -1}),
+			Health:       each(wiretest.Step{Delay: 5 * sec, Times: -1}),
+			Provisioning: each(wiretest.Step{Delay: 5 * sec, Times: -1}),
 		},
 		attempts: 3, via: wire.ViaHealth, took: 6*sec + 250*ms + 10*sec, pauses: 250 * ms,
 	},
 	{
 		name:     "a byte a second, once",
-		script:   wiretest.Script{GoalState: each(wiretest.Step{Trickle: delay(sec)})},
+		script:   wiretest.Script{GoalState: each(wiretest.Step{Trickle: sec})},
 		attempts: 2, via: wire.ViaHealth, took: 3 * sec,
 	},
 	{
 		name:     "a byte a second, always",
-		script:   wiretest.Script{GoalState: each(wiretest.Step{Trickle: delay(sec), Times: -1})},
+		script:   wiretest.Script{GoalState: each(wiretest.Step{Trickle: sec, Times: -1})},
 		attempts: 4, via: wire.ViaProvisioning, took: 12*sec + 750*ms, pauses: 750 * ms,
 	},
 

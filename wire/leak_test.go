@@ -23,7 +23,7 @@ func TestNothingIsLeft(t *testing.T) {
 		{"not HTTP", wiretest.Script{GoalState: each(wiretest.Step{Raw: new("no")}), Health: each(wiretest.Step{Status: 101})}},
 		{"too long", wiretest.Script{GoalState: each(wiretest.Step{BodyBytes: 8 << 20, Chunked: true}), Health: each(wiretest.Step{BodyBytes: 8 << 20})}},
 		{"hangs until the context ends", wiretest.Script{GoalState: each(wiretest.Step{Hang: true, Times: -1})}},
-		{"body hangs until the context ends", wiretest.Script{GoalState: each(wiretest.Step{Trickle: delay(200 * ms), Times: -1})}},
+		{"body hangs until the context ends", wiretest.Script{GoalState: each(wiretest.Step{Trickle: 200 * ms, Times: -1})}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -46,7 +46,7 @@ func (n *network) serve(at netip.Addr, script wiretest.Script) *wiretest.Server 
 	n.mu.Lock()
 	n.hosts[at.String()+":80"] = conns
 	n.mu.Unlock()
-	srv := wiretest.New(script, nil)
+	srv := wiretest.New(script)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

@@ -33,8 +33,8 @@ var pages = map[string]wiretest.Step{
 	"no end":                 {Body: new("<a/>"), Withhold: 1},
 	"chunked":                {Body: new("<html>"), Chunked: true},
 	"201":                    {Body: new("<html>"), Status: 201},
-	"body that never comes":  {BodyBytes: 9, Trickle: delay(time.Hour)},
-	"body that never ends":   {BodyBytes: 100_000, Trickle: delay(sec)},
+	"body that never comes":  {BodyBytes: 9, Trickle: time.Hour},
+	"body that never ends":   {BodyBytes: 100_000, Trickle: sec},
 }
 
 // answers are 2xx answers that can be the WireServer's to a report, but are no

@@ -67,5 +67,3 @@ const (
 
 // each returns the steps one after the other.
 func each(steps ...wiretest.Step) []wiretest.Step { return steps }
-
-func delay(d time.Duration) wiretest.Duration { return wiretest.Duration(d) }

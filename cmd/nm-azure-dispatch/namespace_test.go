@@ -130,7 +130,7 @@ func (m *machine) wireServer(script wiretest.Script) *wiretest.Server {
 	m.t.Helper()
 	l, err := net.Listen("tcp", "168.63.129.16:80")
 	m.must(err)
-	s := wiretest.New(script, nil)
+	s := wiretest.New(script)
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(m.t.Context(), l) }()
 	m.t.Cleanup(func() {

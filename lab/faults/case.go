@@ -9,8 +9,7 @@ import (
 // Case is one thing that goes wrong, or two.
 type Case struct {
 	Name   string // unique
-	Cell   Cell   // where it stands in the grid; the zero value: in the list
-	Group  string // heading in the list
+	Group  string // the heading of its table
 	Script wiretest.Script
 	World  World
 	Start  Start
@@ -18,20 +17,11 @@ type Case struct {
 	Peer   Peer
 }
 
-// Cell is a place in the grid: a fault at one of the two requests, so many times.
-type Cell struct {
-	Fault string
-	At    string // atGoalState or atHealth
-	Times int    // -1: for ever
-}
-
 // World is what is wrong around the WireServer, counted from the start of the program.
 type World struct {
 	Refused time.Duration // nothing listens for so long
 	NoRoute time.Duration // there is no route for so long
 	Lost    time.Duration // packets to it vanish for so long
-	Bad     time.Duration // every answer is 503 for so long
-	Page    time.Duration // every answer is a page with status 200 for so long
 
 	// Option245 is in the lease of a machine with NetworkManager on the bus; "": there is neither. Other is what answers
 	// at that address: nil for nobody, so that connections are refused, or vanish if OtherLost.
@@ -69,9 +59,16 @@ type Want struct {
 	Server   string        // that received Ready; "": the default address
 	Via      string        // "": either way
 	Readys   int           // that a server accepted; 0: one; -1: it depends
-	Requests []string      // all of them, "GET goal state", "POST health", "POST provisioning"; nil: not looked at
+	Requests []string      // all of them: get, post, short; nil: not looked at
 	Says     string        // a part of standard error
 	Mute     bool          // standard error cannot be read, or there is none
+}
+
+// Peer is the best of the other programs in a case: which is Ready first, and when. The zero value: none was measured in
+// this case, or none came to be Ready.
+type Peer struct {
+	Name string
+	Took time.Duration
 }
 
 // Result is what came of a case.
@@ -82,10 +79,8 @@ type Result struct {
 	Readys   int // accepted by a server
 	Server   string
 	Via      string
-	Attempts int
-	State    string // of the record
-	PeakKiB  int64  // peak resident memory
-	FDs      int    // open files, the most that were seen
-	Stdout   string
+	Attempts int   // in the record
+	PeakKiB  int64 // peak resident memory
+	FDs      int   // open files, the most that were seen
 	Stderr   string
 }

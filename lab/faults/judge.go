@@ -19,8 +19,8 @@ const (
 	fdLimit = 16
 )
 
-// Judge says what of a result is not as it must be.
-func Judge(c Case, r Result) (faults []string) {
+// judge says what of a result is not as it must be.
+func judge(c Case, r Result) (faults []string) {
 	wrong := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	if r.Status != c.Want.Status {
 		wrong("exit status %d, want %d", r.Status, c.Want.Status)
@@ -67,16 +67,4 @@ func Judge(c Case, r Result) (faults []string) {
 		wrong("no entry says that %s", journal.AttemptFailed.Message)
 	}
 	return faults
-}
-
-// longestFirst returns the indexes of cases so that a pool is done with them early.
-func longestFirst(cases []Case) []int {
-	order := make([]int, len(cases))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Compare(cases[b].Want.Within, cases[a].Want.Within)
-	})
-	return order
 }

@@ -23,17 +23,11 @@ func Available() error {
 	return nil
 }
 
-// Play plays one case to the program, in new namespaces.
-func Play(ctx context.Context, program string, c Case) (Result, error) {
-	return order{c, program}.delegate(ctx, roleCase, syscall.CLONE_NEWNET|syscall.CLONE_NEWNS)
-}
-
 // Outcome is a case that was played.
 type Outcome struct {
 	Case
 	Result
 	Faults []string // what is not as it must be; none: all is well
-	Err    error    // the case could not be played
 }
 
 // PlayAll plays cases, so many at a time, and returns the outcomes in the order of the cases; done is called for each as it
@@ -43,13 +37,14 @@ func PlayAll(ctx context.Context, program string, cases []Case, parallel int, do
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	slots := make(chan struct{}, parallel)
-	for _, i := range longestFirst(cases) {
+	for i, c := range cases {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			o := Outcome{Case: cases[i]}
-			if o.Result, o.Err = Play(ctx, program, cases[i]); o.Err == nil {
-				o.Faults = Judge(o.Case, o.Result)
+			r, err := order{c, program}.delegate(ctx, roleCase, syscall.CLONE_NEWNET|syscall.CLONE_NEWNS)
+			o := Outcome{Case: c, Result: r, Faults: judge(c, r)}
+			if err != nil {
+				o.Faults = []string{err.Error()}
 			}
 			mu.Lock()
 			defer mu.Unlock()

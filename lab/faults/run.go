@@ -2,9 +2,9 @@ package faults
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,8 +20,6 @@ const (
 	enough = 5 * time.Minute
 	// overdue is how long after its time a program that does not end is killed.
 	overdue = 20 * time.Second
-	// recordFile is the program's record of the check-in.
-	recordFile = "/run/nm-azure-dispatch/check-in.json"
 )
 
 // run runs the program and returns what can be seen of it from outside.
@@ -31,8 +29,7 @@ func (o order) run() (Result, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env, cmd.Dir = env, "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout = &stdout
+	var stderr bytes.Buffer
 	closePipe, err := c.Start.Pipe.attach(cmd, &stderr)
 	if err != nil {
 		return Result{}, err
@@ -56,7 +53,7 @@ func (o order) run() (Result, error) {
 	}
 	r.FDs, r.Status = <-most, cmd.ProcessState.ExitCode()
 	r.PeakKiB = cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
-	r.Stdout, r.Stderr = stdout.String(), stderr.String()
+	r.Stderr = stderr.String()
 	return r, nil
 }
 
@@ -67,11 +64,7 @@ func (o order) commandLine() (argv, env []string) {
 		argv = append(argv, "lo", "up")
 		env = append(env, "NM_DISPATCHER_ACTION=up", "DHCP4_IP_ADDRESS=10.0.0.4")
 	} else {
-		timeout := start.Timeout
-		if timeout == 0 {
-			timeout = enough
-		}
-		argv = append(argv, "check-in", "--server", constant, "--timeout", timeout.String())
+		argv = append(argv, "check-in", "--server", constant, "--timeout", cmp.Or(start.Timeout, enough).String())
 	}
 	if start.Shell != "" {
 		argv = append([]string{"/bin/sh", "-c", start.Shell, "sh"}, argv...)
@@ -106,16 +99,13 @@ func fill(fd int) error {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return err
 	}
-	for _, size := range []int{4096, 1} {
-		for b := make([]byte, size); ; {
-			if _, err := unix.Write(fd, b); errors.Is(err, unix.EAGAIN) {
-				break
-			} else if err != nil {
-				return err
-			}
+	for {
+		if _, err := unix.Write(fd, []byte{0}); errors.Is(err, unix.EAGAIN) {
+			return unix.SetNonblock(fd, false)
+		} else if err != nil {
+			return err
 		}
 	}
-	return unix.SetNonblock(fd, false)
 }
 
 // mostFiles returns how many files a process had open at most, as far as can be seen by looking now and then.
@@ -131,18 +121,10 @@ func mostFiles(pid int, ended <-chan struct{}) (most int) {
 	}
 }
 
-// recordInto takes the program's record into the result; there may be none.
-func recordInto(r *Result) {
-	f, err := os.Open(recordFile)
-	if err != nil {
-		return
-	}
-	defer func() { _ = f.Close() }()
-	var rec struct {
-		State    string
-		Attempts int
-	}
-	if json.NewDecoder(io.LimitReader(f, 1<<20)).Decode(&rec) == nil {
-		r.State, r.Attempts = rec.State, rec.Attempts
-	}
+// attempts is how many the program's record has; there may be none.
+func attempts() int {
+	var rec struct{ Attempts int }
+	b, _ := os.ReadFile("/run/nm-azure-dispatch/check-in.json")
+	_ = json.Unmarshal(b, &rec)
+	return rec.Attempts
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -17,8 +16,9 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
-// servers are the WireServers of a case.
+// servers are the WireServers of a case, and what happens to the network meanwhile.
 type servers struct {
+	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	mu     sync.Mutex
@@ -33,66 +33,42 @@ type server struct {
 
 // startServers returns when those listen that listen from the beginning.
 func startServers(c Case) (*servers, error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	s := &servers{cancel: cancel}
-	s.serve(ctx, constant, phases(c))
+	s := &servers{}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.after(c.World.Refused, func() error { return s.serve(constant, c.Script) })
 	if c.World.Other != nil {
-		s.serve(ctx, other, []phase{{script: c.World.Other}})
+		s.after(0, func() error { return s.serve(other, *c.World.Other) })
 	}
-	if c.World.NoRoute+c.World.Lost > 0 {
-		s.later(ctx, c.World.NoRoute+c.World.Lost, func() error { return namespace.IP(addConstant) })
+	if late := c.World.NoRoute + c.World.Lost; late > 0 {
+		s.after(late, func() error { return namespace.IP(addConstant) })
 	}
 	return s, s.failed()
 }
 
-// serve does the phases one after the other. The first one begins before serve returns.
-func (s *servers) serve(ctx context.Context, addr string, phases []phase) {
-	first := phases[0]
-	l, err := listen(addr, first)
+// serve listens at an address that may not be there yet.
+func (s *servers) serve(addr string, script wiretest.Script) error {
+	l, err := freebind.Listen(s.ctx, "tcp4", addr+":80")
 	if err != nil {
-		s.fail(err)
+		return fmt.Errorf("WireServer at %s: %w", addr, err)
+	}
+	server := server{addr, wiretest.New(script)}
+	s.mu.Lock()
+	s.all = append(s.all, server)
+	s.mu.Unlock()
+	s.wg.Go(func() { s.fail(server.Serve(s.ctx, l)) })
+	return nil
+}
+
+// after does something before it returns, or later.
+func (s *servers) after(wait time.Duration, f func() error) {
+	if wait == 0 {
+		s.fail(f())
 		return
 	}
 	s.wg.Go(func() {
-		limited, cancel := ctx, context.CancelFunc(func() {})
-		if first.lasts > 0 {
-			limited, cancel = context.WithTimeout(ctx, first.lasts)
-		}
-		defer cancel()
-		if l == nil {
-			<-limited.Done()
-		} else {
-			server := server{addr, wiretest.New(*first.script, nil)}
-			s.mu.Lock()
-			s.all = append(s.all, server)
-			s.mu.Unlock()
-			if err := server.Serve(limited, l); err != nil {
-				s.fail(err)
-			}
-		}
-		if len(phases) > 1 && ctx.Err() == nil {
-			s.serve(ctx, addr, phases[1:])
-		}
-	})
-}
-
-// listen is for an address that may not be there yet.
-func listen(addr string, p phase) (net.Listener, error) {
-	if p.script == nil {
-		return nil, nil
-	}
-	l, err := freebind.Listen(context.Background(), "tcp4", addr+":80")
-	if err != nil {
-		return nil, fmt.Errorf("WireServer at %s: %w", addr, err)
-	}
-	return l, nil
-}
-
-func (s *servers) later(ctx context.Context, after time.Duration, f func() error) {
-	s.wg.Go(func() {
 		select {
-		case <-ctx.Done():
-		case <-time.After(after):
+		case <-s.ctx.Done():
+		case <-time.After(wait):
 			s.fail(f())
 		}
 	})
@@ -131,28 +107,21 @@ func (s *servers) into(r *Result) {
 	}
 	slices.SortStableFunc(all, func(a, b seen) int { return cmp.Compare(a.UnixNano, b.UnixNano) })
 	for _, req := range all {
-		r.Requests = append(r.Requests, nameOf(req.Request))
-		if via, ok := strings.CutPrefix(nameOf(req.Request), "POST "); ok && req.Status/100 == 2 && !req.Foreign {
+		name := cmp.Or(names[req.Method+" "+req.Path], req.Method+" "+req.Path)
+		r.Requests = append(r.Requests, name)
+		if via, ok := vias[name]; ok && req.Status/100 == 2 && !req.Foreign {
 			r.Readys++
 			r.Server, r.Via = req.addr, via
-			if via == "provisioning" {
-				r.Via = "provisioning-health"
-			}
 		}
 	}
 }
 
-func nameOf(r wiretest.Request) string {
-	switch r.Method + " " + r.Path {
-	case "GET /machine/?comp=goalstate":
-		return get
-	case "POST /machine/?comp=health":
-		return post
-	case "POST /provisioning/health":
-		return short
+var (
+	names = map[string]string{
+		"GET /machine/?comp=goalstate": get, "POST /machine/?comp=health": post, "POST /provisioning/health": short,
 	}
-	return r.Method + " " + r.Path
-}
+	vias = map[string]string{post: "health", short: "provisioning-health"}
+)
 
 // freebind listens at addresses that are not there yet, ip(7).
 var freebind = net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {

@@ -3,8 +3,8 @@ package faults
 import (
 	"context"
 	"errors"
-	"time"
 
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/bustest"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/namespace"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
@@ -24,11 +24,17 @@ func (o order) play() (Result, error) {
 	}
 	defer w.stop()
 	if c.World.Option245 != "" {
-		bus, err := startBus(c.World.Option245)
+		bus, err := bustest.Start("/run/dbus/system_bus_socket")
 		if err != nil {
 			return Result{}, err
 		}
 		defer bus.Close()
+		// The one interface has a lease. There is neither resolved nor systemd.
+		if _, err = bus.ExportNetworkManager([]bustest.Device{{Interface: "lo", State: 100, Options: map[string]string{
+			"ip_address": "10.0.0.4", "routers": "10.0.0.1", "private_245": c.World.Option245, "domain_name_servers": constant,
+		}}}, nil); err != nil {
+			return Result{}, err
+		}
 	}
 	small := o
 	small.Case.Script, small.Case.World.Other = wiretest.Script{}, nil
@@ -37,7 +43,7 @@ func (o order) play() (Result, error) {
 		return Result{}, err
 	}
 	w.into(&r)
-	recordInto(&r)
+	r.Attempts = attempts()
 	return r, nil
 }
 
@@ -68,23 +74,3 @@ func network(w World) error {
 }
 
 const addConstant = "addr add " + constant + "/32 dev lo"
-
-// phases are what the server at the default address does, one after the other.
-func phases(c Case) []phase {
-	switch w := c.World; {
-	case w.Refused > 0:
-		return []phase{{lasts: w.Refused}, {script: &c.Script}}
-	case w.Bad > 0:
-		bad := everywhere(status(503))
-		return []phase{{lasts: w.Bad, script: &bad}, {script: &c.Script}}
-	case w.Page > 0:
-		pages := everywhere(page)
-		return []phase{{lasts: w.Page, script: &pages}, {script: &c.Script}}
-	}
-	return []phase{{script: &c.Script}}
-}
-
-type phase struct {
-	lasts  time.Duration    // 0: to the end
-	script *wiretest.Script // nil: nobody listens
-}

@@ -24,15 +24,6 @@ func (g *Guest) SetBootID(id string) error {
 	return g.root.WriteFile("lab/boot_id", []byte(id+"\n"), 0o644)
 }
 
-// SetProfile adds or changes a connection profile. A device that uses it is not changed until it is activated again.
-func (g *Guest) SetProfile(ctx context.Context, p Profile) error {
-	if err := g.WriteFile(p.path(), p.keyfile(), 0o600); err != nil {
-		return err
-	}
-	_, err := g.Run(ctx, "nmcli", "connection", "load", p.path())
-	return err
-}
-
 // Start starts a daemon and waits until it listens.
 func (g *Guest) Start(ctx context.Context, d Daemon) error {
 	if g.systemd {

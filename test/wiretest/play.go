@@ -106,11 +106,11 @@ func (dots) Read(p []byte) (int, error) {
 }
 
 // sleep waits, but no longer than ctx.
-func sleep(ctx context.Context, d Duration) {
+func sleep(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
 	}
-	timer := time.NewTimer(time.Duration(d))
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

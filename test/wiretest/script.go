@@ -3,9 +3,9 @@
 //
 // Without a script it does what is known of the real one: it serves a goal state,
 // accepts a health report for exactly that goal state, and refuses others as the
-// host does. A [Script] changes single answers. It can be written as JSON, so
-// that a server in another process, or in another network namespace, plays the
-// same faults as one in a test.
+// host does. A [Script] changes single answers. It is plain data, so that a
+// server in another process, or in another network namespace, plays the same
+// faults as one in a test.
 //
 // The server works on connections, not on net/http's server, because most of its
 // faults are none that net/http would let a handler commit.
@@ -23,11 +23,11 @@ import (
 type Script struct {
 	// GoalStates are the ones the server has in turn; Step.Advance goes on to the
 	// next, the last one stays. None: DefaultGoalState.
-	GoalStates []GoalState `json:"goal_states,omitempty"`
+	GoalStates []GoalState
 
-	GoalState    []Step `json:"goal_state,omitempty"`   // GET /machine/?comp=goalstate
-	Health       []Step `json:"health,omitempty"`       // POST /machine/?comp=health
-	Provisioning []Step `json:"provisioning,omitempty"` // POST /provisioning/health
+	GoalState    []Step // GET /machine/?comp=goalstate
+	Health       []Step // POST /machine/?comp=health
+	Provisioning []Step // POST /provisioning/health
 }
 
 // Step is the answer to one request, or to several. Fields that are not set
@@ -35,34 +35,34 @@ type Script struct {
 type Step struct {
 	// Times is how many requests the step answers: 0 means one, and a negative
 	// number every one from then on.
-	Times int `json:"times,omitempty"`
+	Times int
 
-	Status int               `json:"status,omitempty"` // with another status than 2xx the body is empty if none is given
-	Header map[string]string `json:"header,omitempty"`
+	Status int // with another status than 2xx the body is empty if none is given
+	Header map[string]string
 	// Body replaces the body. $INCARNATION, $CONTAINER and $INSTANCE in it stand
 	// for the current goal state's values.
-	Body *string `json:"body,omitempty"`
+	Body *string
 	// Foreign says that something else answers in the WireServer's place, so that a
 	// report is not accepted, whatever the status.
-	Foreign bool `json:"foreign,omitempty"`
+	Foreign bool
 	// Advance has the goal state change once the answer was decided on.
-	Advance bool `json:"advance,omitempty"`
+	Advance bool
 
-	Delay         Duration `json:"delay,omitempty"`         // before the first byte
-	Trickle       Duration `json:"trickle,omitempty"`       // before each byte of the body
-	Informational []int    `json:"informational,omitempty"` // 1xx answers ahead of the real one
-	HTTP10        bool     `json:"http10,omitempty"`        // HTTP/1.0: no length, closed at the end
-	Chunked       bool     `json:"chunked,omitempty"`
-	BodyBytes     int      `json:"body_bytes,omitempty"`   // append filler up to this length
-	HeaderBytes   int      `json:"header_bytes,omitempty"` // add a header of this length
-	Withhold      int      `json:"withhold,omitempty"`     // close with so many bytes of the body unsent
-	CloseAfter    bool     `json:"close_after,omitempty"`  // close after the answer without having said so
+	Delay         time.Duration // before the first byte
+	Trickle       time.Duration // before each byte of the body
+	Informational []int         // 1xx answers ahead of the real one
+	HTTP10        bool          // HTTP/1.0: no length, closed at the end
+	Chunked       bool
+	BodyBytes     int  // append filler up to this length
+	HeaderBytes   int  // add a header of this length
+	Withhold      int  // close with so many bytes of the body unsent
+	CloseAfter    bool // close after the answer without having said so
 
 	// Instead of an answer, once the request has been read. The first one counts.
-	Hang  bool    `json:"hang,omitempty"`  // stay silent until the client goes away
-	Reset bool    `json:"reset,omitempty"` // RST
-	Close bool    `json:"close,omitempty"` // FIN
-	Raw   *string `json:"raw,omitempty"`   // these bytes, then FIN
+	Hang  bool    // stay silent until the client goes away
+	Reset bool    // RST
+	Close bool    // FIN
+	Raw   *string // these bytes, then FIN
 }
 
 // silent reports whether the step gives no HTTP answer.
@@ -107,19 +107,4 @@ func take(steps *[]Step) Step {
 		*steps = (*steps)[1:]
 	}
 	return step
-}
-
-// Duration is a time.Duration that JSON spells like "1.5s".
-type Duration time.Duration
-
-// MarshalText spells d as time.Duration does.
-func (d Duration) MarshalText() ([]byte, error) {
-	return []byte(time.Duration(d).String()), nil
-}
-
-// UnmarshalText reads what time.ParseDuration reads.
-func (d *Duration) UnmarshalText(text []byte) error {
-	parsed, err := time.ParseDuration(string(text))
-	*d = Duration(parsed)
-	return err
 }

@@ -1,9 +1,7 @@
 package wiretest_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -17,10 +15,10 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
-// serve plays the script on loopback and returns the server's URL. The log may be
-// read once stop has returned.
-func serve(t *testing.T, script wiretest.Script, log io.Writer) (url string, stop func()) {
+// serve plays the script on loopback, until the test ends.
+func serve(t *testing.T, script wiretest.Script) (url string, srv *wiretest.Server) {
 	t.Helper()
+	srv = wiretest.New(script)
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -29,13 +27,12 @@ func serve(t *testing.T, script wiretest.Script, log io.Writer) (url string, sto
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := wiretest.Serve(ctx, l, script, log); err != nil {
+		if err := srv.Serve(ctx, l); err != nil {
 			t.Error(err)
 		}
 	}()
-	stop = func() { cancel(); <-done }
-	t.Cleanup(stop)
-	return "http://" + l.Addr().String(), stop
+	t.Cleanup(func() { cancel(); <-done })
+	return "http://" + l.Addr().String(), srv
 }
 
 // ask makes a request and returns status and body; 0 and the error's text if
@@ -90,7 +87,7 @@ func health(incarnation, container, instance, rest string) string {
 func TestWellBehaved(t *testing.T) {
 	const ready = "<State>Ready</State>"
 	script := wiretest.Script{GoalStates: []wiretest.GoalState{{Incarnation: "3", ContainerID: "c", InstanceID: "R&D"}}}
-	url, _ := serve(t, script, io.Discard)
+	url, _ := serve(t, script)
 	tests := []struct {
 		name, method, path, body string
 		header                   []string
@@ -163,8 +160,8 @@ func TestSteps(t *testing.T) {
 		{"withheld", wiretest.Step{Body: new("ok"), Withhold: 1}, 201, "unexpected EOF"},
 		{"withheld, chunked", wiretest.Step{Body: new("ok"), Withhold: 1, Chunked: true}, 201, "unexpected EOF"},
 		{"withheld, HTTP/1.0", wiretest.Step{Body: new("ok"), Withhold: 1, HTTP10: true}, 201, "o"},
-		{"delay", wiretest.Step{Delay: wiretest.Duration(time.Hour)}, 0, "context deadline exceeded"},
-		{"trickle", wiretest.Step{Body: new("ok"), Trickle: wiretest.Duration(time.Hour)}, 201, "context deadline exceeded"},
+		{"delay", wiretest.Step{Delay: time.Hour}, 0, "context deadline exceeded"},
+		{"trickle", wiretest.Step{Body: new("ok"), Trickle: time.Hour}, 201, "context deadline exceeded"},
 		{"hang", wiretest.Step{Hang: true}, 0, "context deadline exceeded"},
 		{"reset", wiretest.Step{Reset: true}, 0, "read: connection reset by peer"},
 		{"close", wiretest.Step{Close: true}, 0, "EOF"},
@@ -172,7 +169,7 @@ func TestSteps(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			url, _ := serve(t, wiretest.Script{Provisioning: []wiretest.Step{tt.step}}, nil)
+			url, _ := serve(t, wiretest.Script{Provisioning: []wiretest.Step{tt.step}})
 			limit := 10 * time.Second
 			if strings.Contains(tt.body, "deadline") {
 				limit = 100 * time.Millisecond
@@ -188,36 +185,16 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// A script is played in order, and can be written as JSON.
+// A script is played in order, and what was decided on is noted.
 func TestScript(t *testing.T) {
-	const text = `{
-		"goal_states": [
-			{"incarnation": "1", "container_id": "c", "instance_id": "i"},
-			{"incarnation": "2", "container_id": "c", "instance_id": "i"}
-		],
-		"goal_state": [{"times": 2, "status": 503}, {"advance": true}, {"times": -1, "status": 404}],
-		"health": [{"delay": "1ms"}, {"close": true}]
-	}`
-	var script wiretest.Script
-	dec := json.NewDecoder(strings.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&script); err != nil {
-		t.Fatal(err)
-	}
-	again, err := json.Marshal(script)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var copied wiretest.Script
-	if err := json.Unmarshal(again, &copied); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(script, copied); diff != "" {
-		t.Errorf("script written and read again (-want +got):\n%s", diff)
-	}
-
-	var log bytes.Buffer
-	url, stop := serve(t, script, &log)
+	url, srv := serve(t, wiretest.Script{
+		GoalStates: []wiretest.GoalState{
+			{Incarnation: "1", ContainerID: "c", InstanceID: "i"},
+			{Incarnation: "2", ContainerID: "c", InstanceID: "i"},
+		},
+		GoalState: []wiretest.Step{{Times: 2, Status: 503}, {Advance: true}, {Times: -1, Status: 404}},
+		Health:    []wiretest.Step{{Delay: time.Millisecond}, {Close: true}},
+	})
 	get := func() int { status, _ := ask(t, "GET", url+pathGoalState, "", version...); return status }
 	post := func(incarnation string) int {
 		status, _ := ask(t, "POST", url+pathHealth, health(incarnation, "c", "i", "<State>Ready</State>"), version...)
@@ -227,34 +204,22 @@ func TestScript(t *testing.T) {
 	if diff := cmp.Diff([]int{503, 503, 200, 410, 0, 200, 404, 404}, got); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
-	stop()
-
-	requests, err := wiretest.ReadLog(&log)
-	if err != nil {
-		t.Fatal(err)
+	var noted []int
+	for _, q := range srv.Requests() {
+		noted = append(noted, q.Status)
 	}
-	var logged []int
-	for _, q := range requests {
-		logged = append(logged, q.Status)
-	}
-	if diff := cmp.Diff(got, logged); diff != "" {
-		t.Errorf("log (-want +got):\n%s", diff)
+	if diff := cmp.Diff(got, noted); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
 
-// A line of the log holds the whole request.
-func TestLog(t *testing.T) {
-	var log bytes.Buffer
-	url, stop := serve(t, wiretest.Script{}, &log)
+// What is noted of a request is the whole of it.
+func TestRequests(t *testing.T) {
+	url, srv := serve(t, wiretest.Script{})
 	before := time.Now().UnixNano()
 	ask(t, "POST", url+pathProvisioning+"?a=b", "body", "X-A", "1")
 	after := time.Now().UnixNano()
-	stop()
-	log.WriteString(`{"t_unix_ns": 1, "conn`) // a line that was being written when the server was killed
-	got, err := wiretest.ReadLog(&log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := srv.Requests()
 	want := []wiretest.Request{{
 		Conn: 1, Method: "POST", Path: "/provisioning/health?a=b", Body: "body", Status: 404,
 		Header: http.Header{
@@ -262,28 +227,17 @@ func TestLog(t *testing.T) {
 			"User-Agent": {"Go-http-client/1.1"}, "X-A": {"1"},
 		},
 	}}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(wiretest.Request{}, "UnixNano", "Remote")); diff != "" {
-		t.Errorf("log (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(wiretest.Request{}, "UnixNano")); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 	if at := got[0].UnixNano; at < before || at > after {
-		t.Errorf("logged at %d, asked between %d and %d", at, before, after)
-	}
-	if !strings.HasPrefix(got[0].Remote, "127.0.0.1:") {
-		t.Errorf("remote is %q", got[0].Remote)
-	}
-}
-
-func TestReadLogBroken(t *testing.T) {
-	_, err := wiretest.ReadLog(strings.NewReader("{}\nnot JSON\n"))
-	const want = "wiretest: log: line 2: invalid character 'o' in literal null (expecting 'u')"
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
+		t.Errorf("noted at %d, asked between %d and %d", at, before, after)
 	}
 }
 
 // One server can answer at two addresses: an address and its fallback.
 func TestTwoListeners(t *testing.T) {
-	srv := wiretest.New(wiretest.Script{}, nil)
+	srv := wiretest.New(wiretest.Script{})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	for range 2 {
@@ -312,7 +266,7 @@ func TestServeError(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	if err := wiretest.Serve(t.Context(), l, wiretest.Script{}, nil); err == nil {
+	if err := wiretest.New(wiretest.Script{}).Serve(t.Context(), l); err == nil {
 		t.Error("no error")
 	}
 }

@@ -9,9 +9,9 @@ import (
 
 // GoalState is the part of a goal state that a health report must repeat.
 type GoalState struct {
-	Incarnation string `json:"incarnation"`
-	ContainerID string `json:"container_id"`
-	InstanceID  string `json:"instance_id"`
+	Incarnation string
+	ContainerID string
+	InstanceID  string
 }
 
 // DefaultGoalState is the goal state of a script that has none.

@@ -19,14 +19,13 @@ import (
 
 func main() {
 	faults.Main()
-	quick := flag.Bool("quick", false, "only the cases that take seconds")
 	only := flag.String("only", "", "only the cases whose name matches this regular expression")
 	write := flag.String("write", "", "the Markdown file to put the tables into, between its markers")
 	parallel := flag.Int("parallel", 12, "how many cases to play at a time")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	red, err := run(ctx, *quick, *only, *write, *parallel)
+	red, err := run(ctx, *only, *write, *parallel)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 	}
@@ -35,19 +34,15 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, quick bool, only, write string, parallel int) (red int, err error) {
+func run(ctx context.Context, only, write string, parallel int) (red int, err error) {
 	if err := faults.Available(); err != nil {
 		return 0, err
-	}
-	cases := faults.All()
-	if quick {
-		cases = faults.Quick()
 	}
 	name, err := regexp.Compile(only)
 	if err != nil {
 		return 0, err
 	}
-	cases = slices.DeleteFunc(cases, func(c faults.Case) bool { return !name.MatchString(c.Name) })
+	cases := slices.DeleteFunc(faults.All(), func(c faults.Case) bool { return !name.MatchString(c.Name) })
 	dir, err := os.MkdirTemp("", "faults")
 	if err != nil {
 		return 0, err
@@ -60,11 +55,11 @@ func run(ctx context.Context, quick bool, only, write string, parallel int) (red
 
 	start := time.Now()
 	outcomes := faults.PlayAll(ctx, path, cases, parallel, func(o faults.Outcome) {
-		if o.Err == nil && len(o.Faults) == 0 {
+		if len(o.Faults) == 0 {
 			return
 		}
 		red++
-		fmt.Fprintf(os.Stderr, "RED %s: %s\n    requests %v\n    %s\n", o.Name, strings.Join(append(o.Faults, errText(o.Err)...), "; "),
+		fmt.Fprintf(os.Stderr, "RED %s: %s\n    requests %v\n    %s\n", o.Name, strings.Join(o.Faults, "; "),
 			o.Requests, strings.ReplaceAll(strings.TrimSpace(o.Stderr), "\n", "\n    "))
 	})
 	if write != "" {
@@ -74,11 +69,4 @@ func run(ctx context.Context, quick bool, only, write string, parallel int) (red
 	}
 	fmt.Fprintf(os.Stderr, "%d cases in %v, %d red\n", len(outcomes), time.Since(start).Round(time.Second), red)
 	return red, err
-}
-
-func errText(err error) []string {
-	if err == nil {
-		return nil
-	}
-	return []string{err.Error()}
 }

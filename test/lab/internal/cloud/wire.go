@@ -37,7 +37,7 @@ func (w *Wire) Play(script string, _ *inside.None) error {
 	if err != nil {
 		return fmt.Errorf("WireServer: %w", err)
 	}
-	server := wiretest.New(s, nil)
+	server := wiretest.New(s)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
