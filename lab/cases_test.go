@@ -27,6 +27,7 @@ type productCase struct {
 func runCases(t *testing.T, cases []productCase) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			onEverySuite(t, func(t *testing.T, suite string) {
 				l := startProduct(t, suite, c.config)
 				up(t, l, "eth0")
@@ -62,6 +63,7 @@ var (
 )
 
 func TestFirstLease(t *testing.T) {
+	t.Parallel()
 	runCases(t, []productCase{
 		{name: "NetworkManager pushes", want: outcome{once, leaseDNS, checkedIn}},
 		{name: "NetworkManager does not push", config: quiet(), want: outcome{once, leaseDNS, pushedToo}, act: func(t *testing.T, l *lab.Lab) {
@@ -97,6 +99,7 @@ func slow(l lab.Lease) lab.Lease {
 }
 
 func TestOption245Forms(t *testing.T) {
+	t.Parallel()
 	type want struct{ server, source string }
 	constant, ours := want{lab.Constant, "constant"}, want{lab.Constant, "option-245"}
 	cases := []struct {
@@ -118,6 +121,7 @@ func TestOption245Forms(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			onEverySuite(t, func(t *testing.T, suite string) {
 				l := startProduct(t, suite, with(quiet(), withLease(c.lease)))
 				up(t, l, "eth0")
@@ -135,6 +139,7 @@ func TestOption245Forms(t *testing.T) {
 
 // The address in option 245 does not answer: Ready is sent to the default address.
 func TestOption245Dead(t *testing.T) {
+	t.Parallel()
 	onEverySuite(t, func(t *testing.T, suite string) {
 		l := startProduct(t, suite, with(quiet(), withLease(lab.AzureLease().WithAddrs(lab.OptWireServer, "10.77.0.250"))))
 		up(t, l, "eth0")
@@ -159,6 +164,7 @@ func count2(all []string, one string) (n int) {
 // Whatever NetworkManager does about resolved, resolved has the lease's servers
 // in the end.
 func TestDNSModes(t *testing.T) {
+	t.Parallel()
 	var cases []productCase
 	for _, dns := range []string{"systemd-resolved", "none", "default"} {
 		for _, to := range []string{"true", "false"} {
@@ -176,6 +182,7 @@ func TestDNSModes(t *testing.T) {
 
 // Never against the administrator's will.
 func TestAdministrator(t *testing.T) {
+	t.Parallel()
 	global := "[global-dns]\n[global-dns-domain-*]\nservers=10.77.0.1\n"
 	runCases(t, []productCase{
 		{name: "ignore-auto-dns", config: with(quiet(), profile("ipv4.ignore-auto-dns=true")), want: outcome{once, "", leftAlone}},
@@ -217,6 +224,7 @@ func event(t *testing.T, l *lab.Lab, action, nic string) {
 
 // What can happen to a device that is up.
 func TestLater(t *testing.T) {
+	t.Parallel()
 	downUp := []string{"checked-in", "nameservers-pushed", "nameservers-pushed", "nameservers-undone"}
 	runCases(t, []productCase{
 		{name: "reapply", config: quiet(), want: outcome{once, leaseDNS, pushedToo}, act: func(t *testing.T, l *lab.Lab) {
@@ -275,6 +283,7 @@ func TestLater(t *testing.T) {
 // A change of the search domains reaches resolved. Not on 1.42.4, whose own configuration
 // stays as it was after the reapply (seen for 30 s).
 func TestDomainsChange(t *testing.T) {
+	t.Parallel()
 	l := startProduct(t, "trixie", quiet())
 	up(t, l, "eth0")
 	run(t, l, "nmcli", "connection", "modify", "eth0", "ipv4.dns-search", "new.example")
@@ -290,6 +299,7 @@ func TestDomainsChange(t *testing.T) {
 // On 1.42.4 the first reapply after a change of ipv6.method empties the link's
 // servers, although NetworkManager wants them. Our run configures them again.
 func TestReapplyEmptiesLink(t *testing.T) {
+	t.Parallel()
 	onEverySuite(t, func(t *testing.T, suite string) {
 		l := startProduct(t, suite, lab.Config{})
 		up(t, l, "eth0")
@@ -306,6 +316,7 @@ func TestReapplyEmptiesLink(t *testing.T) {
 
 // Renewals: 1.42.4 says nothing about them, 1.52 sends an event for each.
 func TestRenewals(t *testing.T) {
+	t.Parallel()
 	short := lab.AzureLease().WithTimes(4 * time.Second)
 	for name, later := range map[string]struct {
 		lease lab.Lease
@@ -315,6 +326,7 @@ func TestRenewals(t *testing.T) {
 		"changed DNS":     {short.WithAddrs(lab.OptNameservers, lab.Gateway), lab.Gateway},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			onEverySuite(t, func(t *testing.T, suite string) {
 				l := startProduct(t, suite, with(quiet(), withLease(short)))
 				up(t, l, "eth0")
@@ -352,11 +364,13 @@ func acks(t *testing.T, l *lab.Lab) (n int) {
 }
 
 func TestResolvedMissing(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		state   lab.State
 		systemd bool
 	}{{lab.Absent, false}, {lab.Stopped, false}, {lab.Disabled, true}, {lab.Masked, true}} {
 		t.Run(string(tt.state), func(t *testing.T) {
+			t.Parallel()
 			onEverySuite(t, func(t *testing.T, suite string) {
 				c := quiet()
 				c.Systemd, c.Daemons = tt.systemd, map[lab.Daemon]lab.State{lab.Resolved: tt.state}
@@ -372,9 +386,11 @@ func TestResolvedMissing(t *testing.T) {
 // Two interfaces, either first: only the primary one's lease starts the check-in,
 // and only the one with the default route gets nameservers from us.
 func TestBothNICs(t *testing.T) {
+	t.Parallel()
 	secondary := lab.AzureLease().Without(lab.OptRouter).WithRoutes(map[string]string{"10.78.0.0/16": lab.Gateway})
 	for _, late := range []string{"eth0", "eth1"} {
 		t.Run(late+" is late", func(t *testing.T) {
+			t.Parallel()
 			onEverySuite(t, func(t *testing.T, suite string) {
 				leases := map[string]lab.Lease{"eth0": lab.AzureLease(), "eth1": secondary}
 				leases[late] = slow(leases[late])
@@ -395,8 +411,10 @@ func TestBothNICs(t *testing.T) {
 // A never-default interface: NetworkManager keeps its servers away, and so do
 // we, over ten events.
 func TestNeverDefault(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]lab.Config{"NetworkManager pushes": {}, "NetworkManager does not push": quiet()} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			onEverySuite(t, func(t *testing.T, suite string) {
 				c.NICs = []string{"eth0", "eth1"}
 				c.Profiles = []lab.Profile{{ID: "eth0"}, {ID: "eth1", Settings: []string{"ipv4.never-default=true"}}}
@@ -423,6 +441,7 @@ func TestNeverDefault(t *testing.T) {
 // Devices that are none of ours: a port of a bridge, and a device that somebody
 // else configured.
 func TestOthersDevices(t *testing.T) {
+	t.Parallel()
 	runCases(t, []productCase{
 		{name: "port of a bridge", want: outcome{once, leaseDNS, pushedToo}, config: with(quiet(), func(c *lab.Config) {
 			c.NICs = []string{"eth0", "eth1"}

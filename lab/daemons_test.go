@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,9 +17,6 @@ import (
 
 // Daemons that misbehave while the hook runs: whatever one of them does, the run ends in time, and the job that does not
 // need it is done.
-
-// everything tells whether to do what takes minutes (make faults), or what takes seconds.
-func everything() bool { return os.Getenv("FAULTS") == "all" }
 
 // hookLimit is when the hook must be gone: five seconds, its hard stop a second later, and a busy machine.
 const hookLimit = 7 * time.Second
@@ -122,18 +118,6 @@ func fillJournal(t *testing.T, l *lab.Lab) {
 	if err == nil || !strings.Contains(err.Error(), "exit status 124") {
 		t.Fatalf("the queue is not full: %v %s", err, out)
 	}
-}
-
-// onSomeSuites is onEverySuite where there is the time for it.
-func onSomeSuites(t *testing.T, f func(t *testing.T, suite string)) {
-	if everything() {
-		onEverySuite(t, f)
-		return
-	}
-	t.Run(lab.Suites[0], func(t *testing.T) {
-		t.Parallel()
-		f(t, lab.Suites[0])
-	})
 }
 
 func (m mishap) happen(t *testing.T, l *lab.Lab, n int) {

@@ -10,6 +10,7 @@ import (
 // The WireServer is away while interfaces come up: the hook hands over after a
 // second, so that another interface's up is at most that late, and the unit checks in when the WireServer is back.
 func TestHandOver(t *testing.T) {
+	t.Parallel()
 	hang := []lab.WireStep{{Times: -1, Hang: true}}
 	for name, away := range map[string]func(*testing.T, *lab.Lab){
 		"refuses": func(t *testing.T, l *lab.Lab) { ok(t, l.Cloud.CloseWire(t.Context())) },
@@ -18,6 +19,7 @@ func TestHandOver(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			onEverySuite(t, func(t *testing.T, suite string) {
 				c := quiet()
 				c.Systemd, c.NICs = true, []string{"eth0", "eth1"}
@@ -54,7 +56,8 @@ func TestHandOver(t *testing.T) {
 // Without the unit the hook fails in the way that the dispatcher logs, and the
 // next event tries again.
 func TestNoUnit(t *testing.T) {
-	onEverySuite(t, func(t *testing.T, suite string) {
+	t.Parallel()
+	onSomeSuites(t, func(t *testing.T, suite string) {
 		c := quiet()
 		c.Daemons = map[lab.Daemon]lab.State{lab.NetworkManager: lab.Stopped}
 		l := startProduct(t, suite, c)

@@ -32,6 +32,7 @@ func becomes(l *lab.Lab, want string) func(context.Context) error {
 // What was pushed is ours for as long as resolved has exactly that, whatever
 // happens between.
 func TestOursStaysOurs(t *testing.T) {
+	t.Parallel()
 	static := []string{"ipv4.method", "manual", "ipv4.addresses", "10.77.0.100/24", "ipv4.gateway", lab.Gateway}
 	tests := map[string]func(t *testing.T, l *lab.Lab) (want string){
 		"never-default for a while, then another lease": func(t *testing.T, l *lab.Lab) string {
@@ -72,6 +73,7 @@ func TestOursStaysOurs(t *testing.T) {
 	}
 	for name, act := range tests {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			onEverySuite(t, func(t *testing.T, suite string) {
 				l := startProduct(t, suite, quiet())
 				up(t, l, "eth0")

@@ -1,6 +1,6 @@
 # What can go wrong, done to the real program: see docs/reliability.md. `make test` does what takes seconds of it.
 .PHONY: faults faults-doc
-FAULTS_TESTS := Mishaps|Messes|Killed|Storm|Veths|Timer|WireServerAway|HolderKilled|HandOver|NoUnit
+FAULTS_TESTS := Mishaps|Messes|Killed|Storm|Veths|Timer|WireServerAway|HolderKilled|HandOver|NoUnit|KVP
 
 faults: build deps ## everything that can go wrong; as root, ten minutes
 	$(GO) run ./lab/faults/cmd/faults
