@@ -20,11 +20,11 @@ import (
 
 const (
 	defaultTimeout = 5 * time.Minute // of report-failure
-	noTimeout      = 0               // of check-in: it goes on until it is done or stopped
+	noTimeout      = 0               // of check-in: it runs until it has succeeded or is stopped
 	maxTimeout     = 24 * time.Hour
 )
 
-// checkIn is the check-in by hand or from nm-azure-checkin.service.
+// checkIn is the command check-in, which nm-azure-checkin.service runs.
 func checkIn(args []string) int {
 	flags := flag.NewFlagSet("check-in", flag.ContinueOnError)
 	force := flags.Bool("force", false, "")
@@ -41,7 +41,7 @@ func checkIn(args []string) int {
 	if !server.IsValid() {
 		ok, why, err := azure.Detect(root)
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "nm-azure-dispatch: check-in: %v; --server %s checks in all the same\n", err, wire.DefaultAddr)
+			fmt.Fprintf(os.Stderr, "nm-azure-dispatch: check-in: %v; to check in anyway, use --server %s\n", err, wire.DefaultAddr)
 			return exitFailed
 		}
 		if !ok {
@@ -62,15 +62,15 @@ func checkIn(args []string) int {
 		status := reportReady(ctx, c, root, dispatch.Target{}, *force)
 		if err := <-dns; err != nil && !errors.Is(ctx.Err(), context.Canceled) {
 			c.Log(journal.NameserversFailed, slog.Any("error", err))
-			say(os.Stderr, "nm-azure-dispatch: %v\n", err)
+			printf(os.Stderr, "nm-azure-dispatch: %v\n", err)
 			return exitFailed
 		}
 		return status
 	})
 }
 
-// reportReady checks in with the target, or with that of the lease if it is
-// zero, and prints what came of it.
+// reportReady checks in with the target, or the target of the lease if it is
+// zero, and prints the result.
 func reportReady(ctx context.Context, c *dispatch.CheckIn, root fs.FS, t dispatch.Target, force bool) int {
 	rec, done := c.Done()
 	if done && !force {
@@ -83,30 +83,29 @@ func reportReady(ctx context.Context, c *dispatch.CheckIn, root fs.FS, t dispatc
 	switch {
 	case err == nil:
 		return report(rec, "")
-	case errors.Is(ctx.Err(), context.Canceled): // by a signal: that is no failure
-		say(os.Stdout, "stopped before the check-in succeeded, attempts: %d\n", rec.Attempts)
+	case errors.Is(ctx.Err(), context.Canceled): // stopped by a signal, which is not a failure
+		printf(os.Stdout, "stopped before the check-in succeeded, attempts: %d\n", rec.Attempts)
 		return exitDone
-	case !errors.Is(err, boot.ErrLocked): // the run that has the lock goes on
+	case !errors.Is(err, boot.ErrLocked): // otherwise the process that has the lock continues
 		c.GiveUp(rec, err.Error())
 	}
-	say(os.Stderr, "nm-azure-dispatch: check-in: %v\n", err)
+	printf(os.Stderr, "nm-azure-dispatch: check-in: %v\n", err)
 	return exitFailed
 }
 
-// report says how the record stands. A failure that was reported in this boot is
-// final, and no reason for a unit to try again.
+// report prints the record and returns the exit status. A failure that was
+// reported in this boot is final, so the unit must not be restarted.
 func report(rec boot.CheckIn, already string) int {
 	if rec.State == boot.Failed {
-		say(os.Stdout, "not checked in: in this boot ProvisioningFailed was reported; --force checks in all the same\n")
+		printf(os.Stdout, "not checked in: ProvisioningFailed was reported in this boot; use --force to check in anyway\n")
 		return exitDone
 	}
-	say(os.Stdout, "%schecked in: wireserver %s (%s), via %s, at attempt %d, %d ms after boot\n",
+	printf(os.Stdout, "%schecked in: wireserver %s (%s), via %s, at attempt %d, %d ms after boot\n",
 		already, rec.WireServer, rec.Source, rec.Via, rec.Attempts, rec.AfterBootMS)
 	return exitDone
 }
 
-// operatorAddr reads an address that the operator names: any IPv4 address of
-// one host.
+// operatorAddr parses the argument of --server: any IPv4 unicast address.
 func operatorAddr(s string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(s)
 	if err == nil {

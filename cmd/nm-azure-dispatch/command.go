@@ -25,15 +25,15 @@ See nm-azure-dispatch(8).
 `
 )
 
-// subcommand is what a person or a unit can run.
+// subcommand is a command for users or units.
 type subcommand struct {
 	name, args string
 	summary    string // one line
-	options    string // one or more lines for each, "" without any
+	options    string // one or more lines per option, "" if there are none
 	run        func([]string) int
 }
 
-// subcommands lists all of them, in the order of --help.
+// subcommands returns all commands, in the order of --help.
 func subcommands() []subcommand {
 	return []subcommand{
 		{
@@ -66,7 +66,7 @@ func subcommands() []subcommand {
 	}
 }
 
-// usage is the text of --help.
+// usage returns the text of --help.
 func usage() string {
 	var b strings.Builder
 	b.WriteString(usageHead)
@@ -77,7 +77,7 @@ func usage() string {
 	return b.String()
 }
 
-// help is the text of --help after the command's name.
+// help returns the text of --help for the command.
 func (c subcommand) help() string {
 	text := strings.TrimRight("usage: nm-azure-dispatch "+c.name+" "+c.args, " ") + "\n\n" + c.summary + "\n"
 	if c.options != "" {
@@ -86,7 +86,7 @@ func (c subcommand) help() string {
 	return text
 }
 
-// command handles a call by a person or a unit.
+// command runs a command and returns its exit status.
 func command(args []string) int {
 	syscall.Umask(0o022) // every user may read the records
 	if len(args) == 0 {
@@ -109,7 +109,7 @@ func command(args []string) int {
 	return exitUsage
 }
 
-// wrongHook is hook with another number of arguments than two: main handles it with two.
+// wrongHook reports a wrong number of arguments of hook; main handles the right one.
 func wrongHook(args []string) int {
 	if len(args) == 1 && strings.HasPrefix(args[0], "-") {
 		_, status := parse(flag.NewFlagSet("hook", flag.ContinueOnError), args)
@@ -119,10 +119,10 @@ func wrongHook(args []string) int {
 	return exitUsage
 }
 
-// parse reads a command's flags, which are all of its arguments, and returns
-// whether to go on and else the exit status.
+// parse parses the arguments of a command, which are all flags. It returns whether
+// to run the command, and the exit status if not.
 func parse(fs *flag.FlagSet, args []string) (bool, int) {
-	fs.SetOutput(io.Discard) // one line on stderr is enough, the flag package writes the usage too
+	fs.SetOutput(io.Discard) // the flag package would write the usage too
 	err := fs.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		for _, c := range subcommands() {

@@ -117,7 +117,7 @@ func TestReportFailureInBareTree(t *testing.T) {
 			t.Errorf("event: status %d, stderr %q", status, stderr)
 		}
 		status, stdout, _ := m.run([]string{"check-in"})
-		if want := "not checked in: in this boot ProvisioningFailed was reported; --force checks in all the same\n"; status != 0 || stdout != want {
+		if want := "not checked in: ProvisioningFailed was reported in this boot; use --force to check in anyway\n"; status != 0 || stdout != want {
 			t.Errorf("check-in: status %d, stdout %q", status, stdout)
 		}
 		again, _, _ := m.run([]string{"report-failure", "--reason", "again"})

@@ -16,8 +16,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 )
 
-// runDoctor looks at everything between this machine and Azure, and changes
-// nothing.
+// runDoctor checks everything between this machine and Azure, and changes nothing.
 func runDoctor(args []string) int {
 	flags := flag.NewFlagSet("doctor", flag.ContinueOnError)
 	asJSON := flags.Bool("json", false, "")
@@ -37,7 +36,7 @@ func runDoctor(args []string) int {
 	if ok, status := parse(flags, args); !ok {
 		return status
 	}
-	ctx, stop, b := lookAround()
+	ctx, stop, b := openBus()
 	defer stop()
 	m := machine.Gather(ctx, sources(b, iface), doctor.Agents()...)
 	m.Probe(ctx, prober(b, name))

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// hardStop ends the process a second behind the budget: some dependencies
-	// take no context.
+	// hardStop ends the process one second after the budget, because some
+	// dependencies take no context.
 	hardStop = dispatch.Budget + time.Second
-	// flushLimit is how long the end waits for journald.
+	// flushLimit bounds the wait for journald before the process exits.
 	flushLimit = time.Second
 )
 
-// hook does what an event of ours calls for, on a machine that is Azure.
+// hook handles a relevant event on an Azure VM and returns the exit status.
 func hook(root fs.FS, ev nm.Event) int {
 	time.AfterFunc(hardStop, func() {
-		say(os.Stderr, "nm-azure-dispatch: %s %s: not done after %v, stopped\n", ev.Interface, ev.Action, hardStop)
+		printf(os.Stderr, "nm-azure-dispatch: %s %s: not done after %v, stopped\n", ev.Interface, ev.Action, hardStop)
 		os.Exit(exitFailed)
 	})
 	ctx, stop := begin()
@@ -32,7 +32,7 @@ func hook(root fs.FS, ev nm.Event) int {
 	env := newEnv(root, j.Log)
 	h := &dispatch.Hook{Env: env, Event: ev, CheckIn: newCheckIn(root, env)}
 	if err := h.Run(ctx); err != nil {
-		say(os.Stderr, "nm-azure-dispatch: %s %s: %v\n", ev.Interface, ev.Action, err)
+		printf(os.Stderr, "nm-azure-dispatch: %s %s: %v\n", ev.Interface, ev.Action, err)
 		return exitFailed
 	}
 	return exitDone

@@ -18,22 +18,22 @@ import (
 )
 
 const (
-	routeLimit  = 30 * time.Second      // to wait for a route to the WireServer; then the attempts say what is wrong
+	routeLimit  = 30 * time.Second      // to wait for a route to the WireServer; attempts are then made without one
 	leasesLimit = 5 * time.Second       // to read all leases once
-	leaseLate   = 5 * time.Second       // to wait for a lease that is on its way although there is a route
-	leasePoll   = 50 * time.Millisecond // between looks at it
+	leaseLate   = 5 * time.Second       // to wait for an expected lease although there is a route
+	leasePoll   = 50 * time.Millisecond // between reads
 )
 
-// configuring is the AdminState of a link until systemd-networkd is done with it.
+// configuring is the AdminState of a link until systemd-networkd has configured it.
 const configuring = "configuring"
 
 // networkdState exists once systemd-networkd has run, relative to /.
 const networkdState = "run/systemd/netif/state"
 
-// followLeases waits for a route to the WireServer, and returns where to check in
-// and the targets that follow when leases, routes or addresses change.
+// followLeases waits for a route to the WireServer, and returns the target of the
+// check-in and a channel of the targets after changes of leases, routes or addresses.
 func followLeases(ctx context.Context, root fs.FS) (dispatch.Target, <-chan dispatch.Target) {
-	changes, _ := netlink.Changes(ctx) // without, there is still a look each half minute
+	changes, _ := netlink.Changes(ctx) // without it, leases are read every 30 s
 	limited, cancel := context.WithTimeout(ctx, routeLimit)
 	_ = netlink.WaitRoute(limited, wire.DefaultAddr)
 	cancel()
@@ -48,11 +48,11 @@ func followLeases(ctx context.Context, root fs.FS) (dispatch.Target, <-chan disp
 	})
 }
 
-// leaseTarget reads the lease to check in by, or takes the default address. late
-// says that a better lease can be expected: there is only one of an interface that
-// is not primary, or a DHCP client of systemd-networkd has none yet, or it has run
-// but is not on the bus yet. There can be a route all the same, by that interface
-// or left by the initrd.
+// leaseTarget returns the target of the primary interface's lease, or the default
+// address without one. late reports whether a better lease can be expected: the
+// only lease is not of a primary interface, or a DHCP client of systemd-networkd
+// has none yet, or systemd-networkd has been started but is not on the bus yet.
+// There can be a route nevertheless, of that interface or left over from the initrd.
 func leaseTarget(ctx context.Context, root fs.FS) (t dispatch.Target, found, late bool) {
 	devices, late, err := leases(ctx, root)
 	if best, ok := dispatch.BestLease(devices, link.DefaultRoutes(root)); ok {
@@ -65,8 +65,8 @@ func leaseTarget(ctx context.Context, root fs.FS) (t dispatch.Target, found, lat
 }
 
 // leases returns the devices that have a DHCPv4 lease. NetworkManager and
-// systemd-networkd are asked side by side, and neither is started by that: the
-// one that has the lease decides, not the one that runs.
+// systemd-networkd are queried in parallel without starting them: the one that
+// has the lease counts, not the one that is running.
 func leases(ctx context.Context, root fs.FS) (devices []nm.Device, late bool, err error) {
 	limit, cancel := context.WithTimeoutCause(ctx, leasesLimit, fmt.Errorf("no answer within %v", leasesLimit))
 	defer cancel()

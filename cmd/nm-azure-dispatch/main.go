@@ -1,10 +1,10 @@
-// nm-azure-dispatch tells Azure that this VM is ready, and sees to it that
-// systemd-resolved has the nameservers of the DHCP lease.
+// nm-azure-dispatch reports to Azure that this VM is ready, and configures the
+// nameservers of the DHCP lease in systemd-resolved.
 //
-// NetworkManager's dispatcher runs it, through a gate of a few lines of shell,
-// for every event of every device, on every platform. So main leaves before
-// anything is opened unless the event matters and the machine is Azure. The
-// commands for people and units are in one small file each.
+// NetworkManager's dispatcher runs it, through a gate script of a few lines, for
+// every event of every device, on every platform. So main returns before it opens
+// anything unless the event is relevant and the machine is an Azure VM. Each
+// command is in a file of its own.
 package main
 
 import (
@@ -20,9 +20,9 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 )
 
-// Exit statuses are an interface.
+// Exit statuses, which never change.
 const (
-	exitDone   = 0 // done, nothing to do, or handed over
+	exitDone   = 0 // success, nothing to do, or handed over
 	exitFailed = 1 // nm-dispatcher logs it
 	exitUsage  = 2
 )
@@ -30,8 +30,8 @@ const (
 // stateDir holds the records.
 const stateDir = "/run/nm-azure-dispatch"
 
-// envAction repeats the action in a dispatcher script's environment,
-// NetworkManager-dispatcher(8).
+// envAction is the environment variable of a dispatcher script that has the
+// action too, NetworkManager-dispatcher(8).
 const envAction = "NM_DISPATCHER_ACTION"
 
 func main() {
@@ -45,7 +45,7 @@ func main() {
 	os.Exit(command(args))
 }
 
-// platformUnknown logs, once a boot, that the hook does nothing and why.
+// platformUnknown logs, once per boot, why the hook does nothing.
 func platformUnknown(err error) int {
 	if (boot.Store{Dir: stateDir}).First("platform-unknown") {
 		j := journal.New(os.Args[0], os.Stderr)
@@ -55,7 +55,7 @@ func platformUnknown(err error) int {
 	return exitDone
 }
 
-// event handles a call by nm-dispatcher.
+// event handles a dispatcher event and returns the exit status.
 func event(args []string) int {
 	ev, err := nm.ParseEvent(args, os.Environ())
 	if err != nil {
@@ -64,7 +64,7 @@ func event(args []string) int {
 	}
 	root := os.DirFS("/")
 	if !ev.Concerns() || ev.Action != nm.Down && link.Slave(root, ev.Interface) {
-		return exitDone // a device that has become a slave goes down before: what it had is taken back
+		return exitDone // a device that becomes a port goes down first, and its nameservers are removed then
 	}
 	is, _, err := azure.Detect(root)
 	if err == nil && !is {
@@ -73,7 +73,7 @@ func event(args []string) int {
 	if !asRoot("hook") {
 		return exitFailed
 	}
-	syscall.Umask(0o022) // the records are for all to read
+	syscall.Umask(0o022) // every user may read the records
 	if err != nil {
 		return platformUnknown(err)
 	}

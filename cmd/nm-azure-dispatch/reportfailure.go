@@ -17,9 +17,9 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
-// reportFailure tells Azure that provisioning failed. It is for an initrd and
-// for emergency.target: it asks neither NetworkManager nor the bus, and goes to
-// the constant address.
+// reportFailure reports to Azure that provisioning failed. It is for an initrd and
+// for emergency.target: it uses neither NetworkManager nor the bus, and sends to
+// the default address.
 func reportFailure(args []string) int {
 	flags := flag.NewFlagSet("report-failure", flag.ContinueOnError)
 	reason := flags.String("reason", "", "")
@@ -56,23 +56,23 @@ func reportFailure(args []string) int {
 		rec, err := c.Fail(ctx, dispatch.DefaultTarget("", ""), *reason)
 		switch {
 		case errors.Is(err, dispatch.ErrReady):
-			say(os.Stderr, "nm-azure-dispatch: report-failure: refused: %v\n", err)
+			printf(os.Stderr, "nm-azure-dispatch: report-failure: refused: %v\n", err)
 			return exitFailed
 		case errors.Is(err, dispatch.ErrReported):
-			say(os.Stdout, "nothing to do: %v, at %s\n", err, rec.UpdatedAt.Format(time.RFC3339))
+			printf(os.Stdout, "nothing to do: %v, at %s\n", err, rec.UpdatedAt.Format(time.RFC3339))
 			return exitDone
 		case err != nil:
 			c.GiveUp(rec, err.Error())
-			say(os.Stderr, "nm-azure-dispatch: report-failure: %v\n", err)
+			printf(os.Stderr, "nm-azure-dispatch: report-failure: %v\n", err)
 			return exitFailed
 		}
-		say(os.Stdout, "reported ProvisioningFailed to %s, via %s, at attempt %d\n", rec.WireServer, rec.Via, rec.Attempts)
+		printf(os.Stdout, "reported ProvisioningFailed to %s, via %s, at attempt %d\n", rec.WireServer, rec.Via, rec.Attempts)
 		return exitDone
 	})
 }
 
-// timeoutFlag defines --timeout, which has to be more than 0 and at most
-// maxTimeout.
+// timeoutFlag defines --timeout, with a default. It must be more than 0 and at
+// most maxTimeout.
 func timeoutFlag(flags *flag.FlagSet, timeout time.Duration) *time.Duration {
 	flags.Func("timeout", "", func(s string) error {
 		d, err := time.ParseDuration(s)
@@ -85,8 +85,8 @@ func timeoutFlag(flags *flag.FlagSet, timeout time.Duration) *time.Duration {
 	return &timeout
 }
 
-// asRoot says so if the user is not root: the WireServer's firewall rules and
-// the records are for root alone.
+// asRoot reports whether the user is root, and prints an error if not: firewall
+// rules for the WireServer and the records are for root only.
 func asRoot(command string) bool {
 	if os.Geteuid() == 0 {
 		return true

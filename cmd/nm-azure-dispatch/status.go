@@ -10,14 +10,14 @@ import (
 )
 
 // printStatus prints the status of this boot's check-in and of the nameservers. Any user
-// may ask.
+// may run it.
 func printStatus(args []string) int {
 	flags := flag.NewFlagSet("status", flag.ContinueOnError)
 	asJSON := flags.Bool("json", false, "")
 	if ok, status := parse(flags, args); !ok {
 		return status
 	}
-	ctx, stop, b := lookAround()
+	ctx, stop, b := openBus()
 	defer stop()
 	s := status.Of(machine.Gather(ctx, sources(b, "")))
 	if err := show(*asJSON, s, s.Print); err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
-// withCheckIn runs what a command does with the check-in, for at most so long
-// unless timeout is 0, and returns its exit status.
+// withCheckIn calls f with a check-in and returns its exit status. The context
+// ends after timeout, unless that is 0.
 func withCheckIn(root fs.FS, timeout time.Duration, f func(context.Context, *dispatch.CheckIn) int) int {
 	ctx, stop := begin()
 	defer stop()
@@ -36,8 +36,8 @@ func withCheckIn(root fs.FS, timeout time.Duration, f func(context.Context, *dis
 	return f(ctx, newCheckIn(root, newEnv(root, j.Log)))
 }
 
-// newEnv wires what the parts of a run have in common. Without a boot ID nothing
-// counts as done already.
+// newEnv returns what the parts of a run share. Without a boot ID, nothing counts
+// as already done.
 func newEnv(root fs.FS, log dispatch.Log) *dispatch.Env {
 	id, err := boot.ID(root)
 	if err != nil {
@@ -57,7 +57,7 @@ func newEnv(root fs.FS, log dispatch.Log) *dispatch.Env {
 	}
 }
 
-// newCheckIn wires the check-in to the WireServer's client and the records.
+// newCheckIn returns a check-in that uses the WireServer's client and the records.
 func newCheckIn(root fs.FS, env *dispatch.Env) *dispatch.CheckIn {
 	return &dispatch.CheckIn{
 		Env:       env,
@@ -76,8 +76,8 @@ func inInitrd(root fs.FS) bool {
 	return err == nil
 }
 
-// tellHost returns what writes the host's record. Where that cannot be done
-// nobody misses it: the report over the network is the one that counts.
+// tellHost returns a function that writes the record for Azure's host. Errors are
+// ignored, because the report over the network is the one that counts.
 func tellHost(root fs.FS, bootID string) func(string) {
 	r := &kvp.Reporter{
 		Path: kvp.Path, Agent: "nm-azure-dispatch/" + version, BootID: bootID,
@@ -86,7 +86,7 @@ func tellHost(root fs.FS, bootID string) func(string) {
 	return func(reason string) { _ = r.Report(reason) }
 }
 
-// connect opens the bus and wires both clients to that one connection.
+// connect opens the bus for the clients of NetworkManager and systemd-resolved.
 func connect(ctx, limit context.Context) (*dispatch.Bus, error) {
 	conn, err := sysbus.Connect(ctx, limit)
 	if err != nil {
@@ -109,8 +109,8 @@ func connect(ctx, limit context.Context) (*dispatch.Bus, error) {
 	}, nil
 }
 
-// ownAddrs returns the addresses of all interfaces; none if the kernel does not
-// tell, and then resolved's own checks have to do.
+// ownAddrs returns the addresses of all interfaces. If the kernel does not answer
+// there are none, and only systemd-resolved checks for the machine's own addresses.
 func ownAddrs() []netip.Addr {
 	all, err := net.InterfaceAddrs()
 	if err != nil {

@@ -22,15 +22,15 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
-// exitNotAzure is that of status and doctor, which have nothing to say then.
+// exitNotAzure is the exit status of status and doctor on other platforms.
 const exitNotAzure = 3
 
-// busLimit bounds the connecting, of status and doctor.
+// busLimit bounds connecting to the bus, for status and doctor.
 const busLimit = time.Second
 
-// lookAround returns a context that a signal ends, and a connection to the bus
-// that is opened when it is first asked for.
-func lookAround() (context.Context, context.CancelFunc, bus) {
+// openBus returns a context that SIGTERM and SIGINT end, and a function that
+// opens the bus at its first call.
+func openBus() (context.Context, context.CancelFunc, bus) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	return ctx, stop, sync.OnceValues(func() (*dbus.Conn, error) {
 		limit, cancel := context.WithTimeoutCause(ctx, busLimit, fmt.Errorf("no answer within %v", busLimit))
@@ -39,10 +39,11 @@ func lookAround() (context.Context, context.CancelFunc, bus) {
 	})
 }
 
+// bus returns the connection to the system bus.
 type bus func() (*dbus.Conn, error)
 
-// over returns a func that reads something over the connection, if there is one.
-func over[T any](b bus, read func(context.Context, *dbus.Conn) (T, error)) func(context.Context) (T, error) {
+// withBus returns a function that calls read with the connection.
+func withBus[T any](b bus, read func(context.Context, *dbus.Conn) (T, error)) func(context.Context) (T, error) {
 	return func(ctx context.Context) (T, error) {
 		conn, err := b()
 		if err != nil {
@@ -53,20 +54,20 @@ func over[T any](b bus, read func(context.Context, *dbus.Conn) (T, error)) func(
 	}
 }
 
-// sources are the machine's own.
+// sources returns the sources of a snapshot of this machine.
 func sources(b bus, iface string) machine.Sources {
 	return machine.Sources{
 		Root: os.DirFS("/"), Interface: iface, User: os.Geteuid(), Records: stateDir, Own: ownAddrs, Label: machine.Label,
-		NetworkManager: over(b, nm.ReadSnapshot), Networkd: over(b, networkd.Describe), Resolved: over(b, resolv.ReadSnapshot),
+		NetworkManager: withBus(b, nm.ReadSnapshot), Networkd: withBus(b, networkd.Describe), Resolved: withBus(b, resolv.ReadSnapshot),
 		Units: func(ctx context.Context, names []string) (map[string]machine.Unit, error) {
-			return over(b, func(ctx context.Context, conn *dbus.Conn) (map[string]machine.Unit, error) {
+			return withBus(b, func(ctx context.Context, conn *dbus.Conn) (map[string]machine.Unit, error) {
 				return machine.ReadUnits(ctx, conn, names)
 			})(ctx)
 		},
 	}
 }
 
-// prober asks on the network that the machine is on.
+// prober returns what queries the network for doctor.
 func prober(b bus, name string) machine.Prober {
 	return machine.Prober{
 		Name: name, Route: netlink.Lookup, Rules: netlink.Rules, Dial: machine.DialTCP, Small: machine.AskSmall,
@@ -78,7 +79,7 @@ func prober(b bus, name string) machine.Prober {
 			return resolv.Ask(ctx, server, name, dns.TypeA)
 		},
 		LookUp: func(ctx context.Context, name string) (resolv.Found, error) {
-			return over(b, func(ctx context.Context, conn *dbus.Conn) (resolv.Found, error) {
+			return withBus(b, func(ctx context.Context, conn *dbus.Conn) (resolv.Found, error) {
 				return resolv.LookUp(ctx, conn, name)
 			})(ctx)
 		},

@@ -13,8 +13,8 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/schematest"
 )
 
-// look runs a command and returns what it prints, and its exit status.
-func look(t *testing.T, args string) (stdout, stderr string, status int) {
+// readOnly runs a command and returns what it prints, and its exit status.
+func readOnly(t *testing.T, args string) (stdout, stderr string, status int) {
 	t.Helper()
 	cmd := exec.Command(binary(), strings.Fields(args)...)
 	var out, errs bytes.Buffer
@@ -29,7 +29,7 @@ func look(t *testing.T, args string) (stdout, stderr string, status int) {
 	return out.String(), errs.String(), status
 }
 
-func TestLookUsage(t *testing.T) {
+func TestReadOnlyUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"doctor --interface a/b": `nm-azure-dispatch: doctor: invalid value "a/b" for flag --interface: nm: interface "a/b" is not a name that an interface can have: it holds a slash, a colon, white space or a control character; see ip link; see --help`,
 		"doctor --name a..b":     `nm-azure-dispatch: doctor: invalid value "a..b" for flag --name: want a domain name; see --help`,
@@ -37,26 +37,26 @@ func TestLookUsage(t *testing.T) {
 		"doctor eth0":            `nm-azure-dispatch: doctor: unexpected argument "eth0"; see --help`,
 		"status --interface x":   `nm-azure-dispatch: status: flag provided but not defined: --interface; see --help`,
 	} {
-		stdout, stderr, status := look(t, args)
+		stdout, stderr, status := readOnly(t, args)
 		if stdout != "" || stderr != want+"\n" || status != 2 {
 			t.Errorf("%s: status %d, stdout %q, stderr\n%swant\n%s", args, status, stdout, stderr, want)
 		}
 	}
 }
 
-func TestLookNotAzure(t *testing.T) {
+func TestReadOnlyNotAzure(t *testing.T) {
 	if is, why, _ := azure.Detect(os.DirFS("/")); is {
 		t.Skipf("this machine is Azure: %s", why)
 	}
 	for args, want := range map[string]string{"status": "check-in   state     nothing to do: this machine is not Azure\n", "doctor": "platform       fail    this machine is not Azure: "} {
-		stdout, stderr, status := look(t, args)
+		stdout, stderr, status := readOnly(t, args)
 		if status != 3 || stderr != "" || !strings.HasPrefix(stdout, want) {
 			t.Errorf("%s: status %d, stderr %q, stdout %q", args, status, stderr, stdout)
 		}
 		if strings.Contains(stdout, "\x1b") {
 			t.Errorf("%s: colours, and no terminal: %q", args, stdout)
 		}
-		stdout, _, status = look(t, args+" --json")
+		stdout, _, status = readOnly(t, args+" --json")
 		var v any
 		if err := json.Unmarshal([]byte(stdout), &v); err != nil || status != 3 {
 			t.Errorf("%s --json: status %d, %v: %q", args, status, err, stdout)
