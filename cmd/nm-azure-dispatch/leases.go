@@ -42,7 +42,7 @@ func followLeases(ctx context.Context, root fs.FS) (dispatch.Target, <-chan disp
 		time.Sleep(leasePoll)
 		t, _, late = leaseTarget(ctx, root)
 	}
-	return t, dispatch.Relook(ctx, t.Server, changes, func(ctx context.Context) (dispatch.Target, bool) {
+	return t, dispatch.WatchTarget(ctx, t.Server, changes, func(ctx context.Context) (dispatch.Target, bool) {
 		t, found, _ := leaseTarget(ctx, root)
 		return t, found
 	})

@@ -287,7 +287,7 @@ func TestLockSweeps(t *testing.T) {
 	unlock, err := d.LockCheckIn()
 	must(t, err)
 	defer unlock()
-	end, _, err := d.Turn(t.Context(), 2)
+	end, _, err := d.LockLink(t.Context(), 2)
 	must(t, err)
 	defer end()
 	want := []string{"check-in.json", "check-in.lock", "links/.22.json9", "links/.3.json8", "links/2.json", "links/2.lock"}
@@ -313,22 +313,22 @@ func TestTurn(t *testing.T) { synctest.Test(t, testTurn) }
 
 func testTurn(t *testing.T) {
 	d := newDir(t)
-	first, waited, err := d.Turn(t.Context(), 2)
+	first, waited, err := d.LockLink(t.Context(), 2)
 	if waited || err != nil {
 		t.Fatalf("first: waited %v, %v", waited, err)
 	}
-	other, _, err := d.Turn(t.Context(), 3)
+	other, _, err := d.LockLink(t.Context(), 3)
 	must(t, err)
 	other()
 	short, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	if _, waited, err := d.Turn(short, 2); !waited || !errors.Is(err, boot.ErrLocked) {
+	if _, waited, err := d.LockLink(short, 2); !waited || !errors.Is(err, boot.ErrLocked) {
 		t.Errorf("second, out of time: waited %v, %v", waited, err)
 	}
 
 	got := make(chan func(), 1) // the one that gave up is in nobody's way
 	go func() {
-		end, waited, err := d.Turn(t.Context(), 2)
+		end, waited, err := d.LockLink(t.Context(), 2)
 		if !waited || err != nil {
 			t.Errorf("second: waited %v, %v", waited, err)
 		}
@@ -336,17 +336,17 @@ func testTurn(t *testing.T) {
 	}()
 	synctest.Wait()
 	for range 2 {
-		if _, waited, err := d.Turn(t.Context(), 2); waited || !errors.Is(err, boot.ErrLocked) {
+		if _, waited, err := d.LockLink(t.Context(), 2); waited || !errors.Is(err, boot.ErrLocked) {
 			t.Errorf("third: waited %v, %v; want ErrLocked at once", waited, err)
 		}
 	}
 	first()
 	second := <-got
-	if _, waited, err := d.Turn(canceled(t), 2); !waited || !errors.Is(err, boot.ErrLocked) {
+	if _, waited, err := d.LockLink(canceled(t), 2); !waited || !errors.Is(err, boot.ErrLocked) {
 		t.Errorf("while the second looks another one may wait: waited %v, %v", waited, err)
 	}
 	second()
-	end, _, err := d.Turn(t.Context(), 2)
+	end, _, err := d.LockLink(t.Context(), 2)
 	must(t, err)
 	end()
 }

@@ -1,10 +1,9 @@
-// Package boot keeps what this program knows about the current boot: its ID,
-// the record of the check-in, a record of each link, and the locks that keep
-// runs apart.
+// Package boot stores the state of the current boot: its ID, the record of the
+// check-in, a record per link, and the locks that serialize runs.
 //
-// The records are files in a directory of root's (normally
-// /run/nm-azure-dispatch), written by rename and readable by all; the locks are
-// readable by root alone, since whoever can open a file can lock it. A record
-// that is torn, of another boot, somebody else's, or no regular file counts as
-// none: at worst Ready is sent twice, which is harmless.
+// The records are files in a directory owned by root (normally
+// /run/nm-azure-dispatch), replaced by rename and readable by all users. The locks
+// are readable by root only, because a file that can be opened can be locked. A
+// record that is truncated, from another boot, owned by another user, or not a
+// regular file is ignored: at worst Ready is sent twice, which is harmless.
 package boot

@@ -16,8 +16,8 @@ import (
 // maxRecord bounds what is read of a record, in bytes.
 const maxRecord = 64 << 10
 
-// read decodes a record. Only regular files of the directory's own kind of
-// owner are read: no link is followed, and no FIFO can hold the program up.
+// read decodes a record. It reads only trusted regular files, follows no symbolic
+// link, and does not block on a FIFO.
 func (s Store) read(name string, rec any) error {
 	if err := trusted(s.path(path.Dir(name)), fs.ModeDir); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (s Store) read(name string, rec any) error {
 }
 
 // write replaces a record by rename, so that a reader sees the old one or the
-// new one. What is in the way and no regular file stays, and is the error.
+// new one. It does not replace a file of another type, which is an error.
 func (s Store) write(name string, rec any) error {
 	b, err := json.MarshalIndent(rec, "", "  ")
 	if err != nil {
@@ -66,8 +66,8 @@ func (s Store) write(name string, rec any) error {
 	return nil
 }
 
-// make creates the directory, and the one above it if that is ours too. A
-// directory that somebody else could write to is not used.
+// make creates the directory, and the store's directory above it. The error says
+// why an existing directory is not trusted.
 func (s Store) make(dir string) error {
 	if dir != s.Dir {
 		if err := s.make(s.Dir); err != nil {
@@ -76,7 +76,7 @@ func (s Store) make(dir string) error {
 	}
 	err := os.Mkdir(dir, 0o755)
 	if err == nil {
-		err = os.Chmod(dir, 0o755) // whatever the umask is
+		err = os.Chmod(dir, 0o755) // regardless of the umask
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("boot: %w", err)
@@ -85,8 +85,8 @@ func (s Store) make(dir string) error {
 }
 
 // trusted checks that a path is of the wanted type (0: a regular file, no link
-// followed), that root or this program's user owns it, and that nobody else can
-// write to it.
+// followed), that root or this program's user owns it, and that no other user
+// can write to it.
 func trusted(name string, want fs.FileMode) error {
 	fi, err := os.Lstat(name)
 	if err != nil {
@@ -105,7 +105,7 @@ func trusted(name string, want fs.FileMode) error {
 	return nil
 }
 
-// kind names the type of a file, for people.
+// kind returns the name of a file type.
 func kind(mode fs.FileMode) string {
 	switch mode.Type() {
 	case 0:

@@ -13,30 +13,30 @@ import (
 	"time"
 )
 
-// ErrLocked says that another run holds the lock.
+// ErrLocked is returned if another process holds the lock.
 var ErrLocked = errors.New("another run holds the lock")
 
-// errReplaced says that another run made the file again meanwhile.
+// errReplaced is returned if another process has replaced the file meanwhile.
 var errReplaced = errors.New("other runs replace it all the time")
 
 const (
-	lockPoll  = 10 * time.Millisecond // how often a bounded wait looks at a lock
-	lockTries = 10                    // to open a lock that others replace
-	turnLimit = 2 * time.Second       // how long a run is the only one that waits for a link
+	lockPoll    = 10 * time.Millisecond // between tries of a bounded wait
+	lockTries   = 10                    // to open a lock that other processes replace
+	waiterLimit = 2 * time.Second       // how long a process is the only one that waits for a link
 )
 
 // LockCheckIn takes the lock of the check-in without waiting. The error is
-// ErrLocked if another run holds it; with any other error there is no lock to
-// be had (a full or read-only /run), and the caller may go on without. The lock
-// ends with unlock or with the process.
+// ErrLocked if another process holds it. After any other error (a full or read-only
+// /run) there can be no lock, and the caller may continue without it. The lock is
+// released by unlock or when the process ends.
 func (s Store) LockCheckIn() (unlock func(), err error) { return s.lock(checkInLock, checkInFile) }
 
-// Turn waits for a run's turn at a link, and returns what ends it. Any number of
-// runs for the same link can come at once, and what the one that waits finds
-// then serves all that came before. So a run that finds another one waiting
-// returns at once with ErrLocked. waited says that what was looked at before may
-// be out of date. The errors are those of LockCheckIn.
-func (s Store) Turn(ctx context.Context, ifindex int) (end func(), waited bool, err error) {
+// LockLink takes the lock of a link, and waits for it if no other process is
+// waiting already. Otherwise it returns ErrLocked at once with waited false: the
+// process that waits will read the state of the link later than the caller could.
+// waited reports whether state that was read before the call may be out of date.
+// The errors are those of LockCheckIn.
+func (s Store) LockLink(ctx context.Context, ifindex int) (end func(), waited bool, err error) {
 	name := path.Join(linksDir, strconv.Itoa(ifindex))
 	take := func() (func(), error) { return s.lock(name+".lock", name+".json") }
 	if end, err = take(); !errors.Is(err, ErrLocked) {
@@ -46,10 +46,10 @@ func (s Store) Turn(ctx context.Context, ifindex int) (end func(), waited bool, 
 	if err != nil {
 		return nil, false, err
 	}
-	// Another run may wait from now on, in case it knows of something newer than
-	// this one will see; and from turnLimit on in any case, since this run may
-	// have no time left when it gets the lock.
-	soon, cancel := context.WithTimeout(ctx, turnLimit)
+	// Once this process has the lock, another one may wait, as its event may be
+	// newer; after waiterLimit in any case, because this process may have no time
+	// left when it gets the lock.
+	soon, cancel := context.WithTimeout(ctx, waiterLimit)
 	end, err = poll(soon, take)
 	cancel()
 	next()
@@ -59,7 +59,7 @@ func (s Store) Turn(ctx context.Context, ifindex int) (end func(), waited bool, 
 	return end, true, err
 }
 
-// poll takes a lock that another run holds, until ctx ends.
+// poll calls take until it succeeds or ctx ends.
 func poll(ctx context.Context, take func() (func(), error)) (func(), error) {
 	for {
 		end, err := take()
@@ -74,8 +74,8 @@ func poll(ctx context.Context, take func() (func(), error)) (func(), error) {
 	}
 }
 
-// lock takes a lock, and removes what an interrupted write left of the record
-// that it protects.
+// lock takes a lock, and removes temporary files of interrupted writes of the
+// record that it protects.
 func (s Store) lock(name, record string) (func(), error) {
 	if err := s.make(s.path(path.Dir(name))); err != nil {
 		return nil, err
@@ -93,9 +93,10 @@ func (s Store) lock(name, record string) (func(), error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// openLock locks a file with mode 0600, since anyone who can open a file can
-// lock it: one that others could open is made again, whoever holds it. Two runs
-// that make it again at once can both get a lock: at worst Ready is sent twice.
+// openLock locks a file with mode 0600, because a file that can be opened can be
+// locked. A file that other users can open is replaced, even if it is locked. Two
+// processes that replace it at once can both get a lock: at worst Ready is sent
+// twice.
 func openLock(file string) (*os.File, error) {
 	fi, err := os.Lstat(file)
 	if err == nil && fi.Mode().IsRegular() && fi.Mode().Perm()&0o077 != 0 {
@@ -125,8 +126,8 @@ func openLock(file string) (*os.File, error) {
 	return nil, err
 }
 
-// sweep removes what a run left that was killed while it wrote the record: only
-// the holder of the record's lock writes it.
+// sweep removes temporary files of processes that were killed while they wrote the
+// record. The caller holds the record's lock, so no such file is in use.
 func (s Store) sweep(name string) {
 	dir, file := path.Split(name)
 	entries, _ := os.ReadDir(s.path(dir))

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// CheckInState is how far the check-in of a boot has come.
+// CheckInState is the state of the check-in of a boot.
 type CheckInState string
 
 // The states of a check-in.
@@ -15,7 +15,7 @@ const (
 	Failed CheckInState = "failed" // ProvisioningFailed was reported: no automatic Ready in this boot
 )
 
-// Source is where the WireServer's address came from.
+// Source is the source of the WireServer's address.
 type Source string
 
 // The sources of the address.
@@ -36,24 +36,24 @@ type CheckIn struct {
 	Incarnation string       `json:"incarnation"` // of the goal state; "" via provisioning-health
 	ContainerID string       `json:"container_id"`
 	InstanceID  string       `json:"instance_id"`
-	Attempts    int          `json:"attempts"` // in this boot, by all runs together
+	Attempts    int          `json:"attempts"` // in this boot, by all processes
 	LastError   string       `json:"last_error"`
 	StartedAt   time.Time    `json:"started_at"`
 	UpdatedAt   time.Time    `json:"updated_at"`
 	AfterBootMS int64        `json:"after_boot_ms"` // of the last update, CLOCK_BOOTTIME
-	// Initrd is set if the failure was reported from the initrd. Then the real
-	// root, which comes up after a recovery only, checks in all the same.
+	// Initrd is set if the failure was reported from the initrd. The real root,
+	// which is started only after a recovery, still checks in.
 	Initrd bool `json:"initrd,omitempty"`
 }
 
-// LinkState is what this program did to a link.
+// LinkState is what this program has done for a link.
 type LinkState string
 
 // The states of a link.
 const (
-	Pushed LinkState = "pushed" // resolved has nameservers from us
-	Left   LinkState = "left"   // it lacks them, and Reason says why we left it
-	None   LinkState = "none"   // there is nothing of ours and nothing to say
+	Pushed LinkState = "pushed" // resolved has nameservers that this program configured
+	Left   LinkState = "left"   // not changed although it lacks nameservers; Reason says why
+	None   LinkState = "none"   // nothing is configured, and nothing to report
 )
 
 // Link is the record of a link, links/<ifindex>.json.

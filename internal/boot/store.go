@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Names in the directory. They are an interface.
+// Names in the directory, which never change.
 const (
 	checkInFile = "check-in.json"
 	checkInLock = "check-in.lock"
@@ -42,14 +42,14 @@ func (s Store) CheckIn() (CheckIn, error) {
 }
 
 // WriteCheckIn writes the record of the check-in, as one of this boot. The caller
-// holds its lock, unless that could not be had.
+// holds its lock, unless there can be none.
 func (s Store) WriteCheckIn(rec CheckIn) error {
 	rec.BootID = s.BootID
 	return s.write(checkInFile, rec)
 }
 
 // Link returns the record of a link. The error is fs.ErrNotExist if there is
-// none of this boot and the interface of this name: an index can come back with
+// none of this boot and the interface of this name: an index can be reused for
 // another interface.
 func (s Store) Link(ifindex int, iface string) (Link, error) {
 	name := linkFile(ifindex)
@@ -88,7 +88,7 @@ func (s Store) Links() map[int]Link {
 	return links
 }
 
-// RemoveGone removes everything that is kept for links that are gone.
+// RemoveGone removes the files of links that no longer exist.
 func (s Store) RemoveGone(exists func(ifindex int) bool) error {
 	entries, err := os.ReadDir(s.path(linksDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -116,8 +116,8 @@ func (s Store) current(name, bootID string) error {
 }
 
 // First reports whether this is the first call with this name since the machine
-// started, in any process: the directory is on a file system that does not
-// survive that. Where no mark can be made every call is the first.
+// started, in any process: the directory is on a temporary file system. If its
+// file cannot be created, every call is the first.
 func (s Store) First(name string) bool {
 	if s.make(s.Dir) != nil {
 		return true

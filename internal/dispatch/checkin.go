@@ -12,52 +12,52 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
-// followPoll is how often a run that follows another one looks at its record.
+// followPoll is how often a process that waits for another one reads its record.
 const followPoll = 100 * time.Millisecond
 
-// CheckIn tells the WireServer, once in a boot, how provisioning went.
+// CheckIn reports to the WireServer, once per boot, how provisioning ended.
 type CheckIn struct {
 	*Env
 	UserAgent string
 	Initrd    bool // this is the initrd, not the real root
 	// Report sends the health, (*wire.Reporter).Report.
 	Report func(context.Context, *wire.Reporter, wire.Health) (wire.Outcome, error)
-	// TellHost writes the record that Azure's host reads without a network: "" for
-	// success, from each POST of Ready on until that has failed; else why there is
-	// none. Concurrent calls occur. Nil: there is no such record.
+	// TellHost writes the record that Azure's host reads without a network. reason
+	// is "" (success) from each POST of Ready until that has failed, else why the
+	// report failed. It may be called concurrently. Nil: there is no such record.
 	TellHost func(reason string)
-	// Targets delivers what is to be followed in place of the target that Run was
-	// given, see [Relook]. Nil: nothing is.
+	// Targets delivers targets that replace the one passed to Run, see
+	// [WatchTarget]. Nil: none.
 	Targets <-chan Target
 }
 
-// Run checks in as Ready unless that is done, or unless a failure was reported
-// in this boot; force does it all the same. It returns the record as it stands
-// then. The error is boot.ErrLocked if another run has it in hand; otherwise it
-// is why the context ended without success.
+// Run reports Ready, unless Ready or a failure was reported in this boot already;
+// force reports it in any case. It returns the record of this boot. The error is
+// boot.ErrLocked if another process is checking in; otherwise it is why the
+// context ended without success.
 func (c *CheckIn) Run(ctx context.Context, t Target, force bool) (boot.CheckIn, error) {
 	if rec, done := c.Done(); done && !force {
-		return rec, nil // whether or not a run that has done it still holds the lock
+		return rec, nil // also while the process that did it still holds the lock
 	}
 	unlock, err := c.lock()
 	if err != nil {
 		return boot.CheckIn{}, err
 	}
 	defer unlock()
-	rec, done := c.Done() // the holder before us may have done it
+	rec, done := c.Done() // the previous holder of the lock may have done it
 	if done && !force {
 		return rec, nil
 	}
 	return c.send(ctx, t, rec, wire.Ready(), boot.Ready, journal.CheckedIn)
 }
 
-// Follow is Run that waits for another run: it takes over if that one ends
-// without success.
+// Follow is like Run, but waits for another process that is checking in, and takes
+// over if that one ends without success.
 func (c *CheckIn) Follow(ctx context.Context, t Target, force bool) (boot.CheckIn, error) {
 	return whileLocked(ctx, func() (boot.CheckIn, error) { return c.Run(ctx, t, force) })
 }
 
-// whileLocked tries again until the lock is free or ctx ends.
+// whileLocked calls f again until it gets the lock or ctx ends.
 func whileLocked(ctx context.Context, f func() (boot.CheckIn, error)) (boot.CheckIn, error) {
 	for {
 		rec, err := f()
@@ -65,21 +65,21 @@ func whileLocked(ctx context.Context, f func() (boot.CheckIn, error)) (boot.Chec
 			return rec, err
 		}
 		if !wait(ctx, followPoll) {
-			return rec, fmt.Errorf("%w, and has not ended: %w; nm-azure-dispatch status says how it stands", err, context.Cause(ctx))
+			return rec, fmt.Errorf("%w, and has not ended: %w; see nm-azure-dispatch status", err, context.Cause(ctx))
 		}
 	}
 }
 
-// ErrReady says that Ready was reported in this boot: a failure after it would
-// contradict what Azure has been told.
+// ErrReady is returned by Fail if Ready was reported in this boot: a failure would
+// contradict it.
 var ErrReady = errors.New("this boot has already been reported as ready")
 
-// ErrReported says that a failure was reported in this boot: nothing is sent again.
+// ErrReported is returned by Fail if a failure was reported in this boot already.
 var ErrReported = errors.New("a failure was already reported to Azure in this boot")
 
-// Fail reports that provisioning failed, and why; from then on no Ready goes out
-// in this boot but by force. The error is ErrReady after a Ready, and ErrReported
-// after a failure; otherwise it is why the context ended without success.
+// Fail reports that provisioning failed, and why. Afterwards Ready is reported in
+// this boot only by force. The error is ErrReady after a Ready, ErrReported after
+// a failure; otherwise it is why the context ended without success.
 func (c *CheckIn) Fail(ctx context.Context, t Target, reason string) (boot.CheckIn, error) {
 	return whileLocked(ctx, func() (boot.CheckIn, error) {
 		unlock, err := c.lock()
@@ -98,8 +98,8 @@ func (c *CheckIn) Fail(ctx context.Context, t Target, reason string) (boot.Check
 	})
 }
 
-// lock takes the lock of the check-in. The error is boot.ErrLocked; where there
-// is no lock to be had it is as good as taken: at worst Ready is sent twice.
+// lock takes the lock of the check-in. The only error is boot.ErrLocked: if there
+// can be no lock, the check-in runs without one, and at worst Ready is sent twice.
 func (c *CheckIn) lock() (unlock func(), err error) {
 	unlock, err = c.Store.LockCheckIn()
 	if err != nil && !errors.Is(err, boot.ErrLocked) {
@@ -109,8 +109,8 @@ func (c *CheckIn) lock() (unlock func(), err error) {
 	return unlock, err
 }
 
-// Done returns the record of this boot, and whether nothing is left to do. A
-// record that cannot be used counts as none.
+// Done returns the record of this boot, and whether there is nothing left to do. A
+// record that cannot be read counts as none.
 func (c *CheckIn) Done() (boot.CheckIn, bool) {
 	rec, err := c.Store.CheckIn()
 	if err != nil {
@@ -119,9 +119,8 @@ func (c *CheckIn) Done() (boot.CheckIn, bool) {
 	return rec, c.final(rec)
 }
 
-// final reports whether nothing follows this record by itself. A failure that
-// was reported from the initrd is final there only: that the real root is up is
-// proof of a recovery.
+// final reports whether only force changes this record. A failure that was reported
+// from the initrd is final there only: a real root that is up proves a recovery.
 func (c *CheckIn) final(rec boot.CheckIn) bool {
 	return rec.State == boot.Ready || rec.State == boot.Failed && (c.Initrd || !rec.Initrd)
 }

@@ -181,7 +181,7 @@ func TestFollow(t *testing.T) {
 		short, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("not done after 1s"))
 		defer cancel()
 		_, err = c.Follow(short, otherServer, false)
-		want := "boot: " + filepath.Join(w.records.Dir, "check-in.lock") + ": another run holds the lock, and has not ended: not done after 1s; nm-azure-dispatch status says how it stands"
+		want := "boot: " + filepath.Join(w.records.Dir, "check-in.lock") + ": another run holds the lock, and has not ended: not done after 1s; see nm-azure-dispatch status"
 		if err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)
 		}

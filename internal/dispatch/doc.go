@@ -1,4 +1,4 @@
-// Package dispatch is the flow of the program: what follows from an event, in
-// what order, within which time, and what is written down about it. It does no
-// I/O of its own but for the records; everything else comes in func fields.
+// Package dispatch is the flow of the program: what is done for an event, in
+// which order and within which time, and what is recorded and logged. It does no
+// I/O except for the records; everything else is called through func fields.
 package dispatch

@@ -16,12 +16,12 @@ import (
 // Log writes a journal entry, (*journal.Journal).Log.
 type Log func(journal.Kind, ...slog.Attr)
 
-// Env is what the parts of a run have in common.
+// Env is shared by the parts of a run.
 type Env struct {
 	Store boot.Store
 	Log   Log
 	// Connect opens the bus before limit ends, and closes it when ctx ends. It
-	// is not called where nothing is to be done.
+	// is not called if there is nothing to do.
 	Connect func(ctx, limit context.Context) (*Bus, error)
 	// Index returns the index of an interface, an error if it is gone.
 	Index func(iface string) (int, error)
@@ -36,11 +36,11 @@ type Env struct {
 	recordFailed sync.Once
 }
 
-// Bus is what can be asked over the system bus, and of the nameservers.
+// Bus has the calls over the system bus, and the query of a nameserver.
 type Bus struct {
 	Device         func(ctx context.Context, iface string) (nm.Device, error)
 	DNSConfig      func(ctx context.Context, iface string) (nm.DNSConfig, error)
-	IP4DNSConfig   func(ctx context.Context, dev nm.Device) (nm.DNSConfig, error) // what a lost DNSConfig was
+	IP4DNSConfig   func(ctx context.Context, dev nm.Device) (nm.DNSConfig, error) // replaces a lost DNSConfig
 	GlobalDNS      func(ctx context.Context) (bool, error)
 	LinkState      func(ctx context.Context, ifindex int) (resolv.State, error)
 	SetNameservers func(ctx context.Context, ifindex int, servers []netip.Addr) error
@@ -50,8 +50,8 @@ type Bus struct {
 	StartUnit      func(ctx context.Context, unit string) error
 }
 
-// RecordFailed logs, once a run, why there is no record or no lock. That stops
-// nothing.
+// RecordFailed logs, once per run, why a record or lock failed. The run continues
+// without it.
 func (e *Env) RecordFailed(err error) {
 	if err != nil {
 		e.recordFailed.Do(func() { e.Log(journal.RecordFailed, slog.Any("error", err)) })

@@ -13,57 +13,56 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 )
 
-// Budget is how long the hook may take in all, where nothing can take over: a
-// dispatcher script holds back the activation of other devices, even one in
-// no-wait.d.
+// Budget bounds the hook if the unit cannot be started: a dispatcher script
+// delays the activation of other devices, even one in no-wait.d.
 const Budget = 5 * time.Second
 
 const (
-	handOverAfter = time.Second            // what is not done then is for the unit
+	handOverAfter = time.Second            // when the unit takes over
 	handOverLimit = 250 * time.Millisecond // to start the unit
-	leaseShare    = 0.7                    // of the time, to connect to the bus and read the lease
+	leaseShare    = 0.7                    // share of the time for connecting to the bus and reading the lease
 )
 
 // Unit finishes what the hook could not.
 const Unit = "nm-azure-checkin.service"
 
-// Hook handles one event of a machine that is Azure.
+// Hook handles one event on an Azure VM.
 type Hook struct {
 	*Env
 	Event   nm.Event
 	CheckIn *CheckIn
 }
 
-// answer is what was read about the link, for both jobs.
+// answer is what was read about the link, for both tasks.
 type answer struct {
 	bus *Bus // nil if it cannot be reached
 	dev nm.Device
 	err error
 }
 
-// unfinished is what is left to be done of both jobs.
+// unfinished is what is pending of both tasks.
 type unfinished struct {
-	checkIn     error // boot.ErrLocked: another run is at it
+	checkIn     error // boot.ErrLocked: another process does it
 	record      boot.CheckIn
 	nameservers error
 	read        answer // what was read about the link so far
 }
 
-// errNotBegun says that a job is to be done.
+// errNotBegun is the state of a pending task before its first run.
 var errNotBegun = errors.New("not begun")
 
-// Run does both jobs side by side, neither waiting for the other nor spoiled by
-// it. What is not done after a second it hands over to the unit; only where
-// nothing can take over it goes on, and returns within the Budget if what it
-// calls keeps to its context. The error is nil if all is done, handed over, or
-// nothing was to be done.
+// Run performs both tasks in parallel and independently of each other. After
+// one second it hands over what is pending to the unit. If the unit cannot be
+// started it continues, and returns within the Budget if its calls honour their
+// context. The error is nil if everything is done or handed over, or there was
+// nothing to do.
 func (h *Hook) Run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, Budget, fmt.Errorf("not done after %v", Budget))
 	defer cancel()
 	l := Link{Name: h.Event.Interface}
 	var err error
 	if l.Index, err = h.Index(l.Name); err != nil {
-		h.RecordFailed(h.Store.RemoveGone(h.Exists)) // what was pushed went with the link
+		h.RecordFailed(h.Store.RemoveGone(h.Exists)) // the nameservers were removed with the link
 		return nil
 	}
 	if h.Event.Action == nm.Down || h.Event.Action == nm.Up && !h.Event.DHCP4 {
@@ -74,30 +73,29 @@ func (h *Hook) Run(ctx context.Context) error {
 	}
 	soon, cancelSoon := context.WithTimeoutCause(ctx, handOverAfter, fmt.Errorf("not done after %v", handOverAfter))
 	defer cancelSoon()
-	left := unfinished{nameservers: errNotBegun}
+	pending := unfinished{nameservers: errNotBegun}
 	if h.Event.Action != nm.Down {
-		left.checkIn = errNotBegun
+		pending.checkIn = errNotBegun
 	}
-	left = h.jobs(ctx, soon, l, left)
-	if left.checkIn == nil && left.nameservers == nil {
+	pending = h.jobs(ctx, soon, l, pending)
+	if pending.checkIn == nil && pending.nameservers == nil {
 		return nil
 	}
-	unitErr := h.handOver(ctx, left)
-	if unitErr == nil || left.held() {
+	unitErr := h.handOver(ctx, pending)
+	if unitErr == nil || pending.held() {
 		return nil
 	}
-	return h.giveUp(h.jobs(ctx, ctx, l, left), unitErr)
+	return h.giveUp(h.jobs(ctx, ctx, l, pending), unitErr)
 }
 
-// held reports whether all that is left is a check-in that another run is at,
-// which goes on with it.
+// held reports whether only a check-in is pending, which another process is doing.
 func (u unfinished) held() bool {
 	return u.nameservers == nil && errors.Is(u.checkIn, boot.ErrLocked)
 }
 
-// jobs does what is left of both jobs until limit ends. ctx is for the
-// connection.
-func (h *Hook) jobs(ctx, limit context.Context, l Link, todo unfinished) (left unfinished) {
+// jobs runs the pending tasks until limit ends. The bus connection lasts until ctx
+// ends.
+func (h *Hook) jobs(ctx, limit context.Context, l Link, todo unfinished) (pending unfinished) {
 	deadline, _ := limit.Deadline()
 	share := time.Duration(leaseShare * float64(time.Until(deadline))).Round(100 * time.Millisecond)
 	read := func() (a answer) {
@@ -124,26 +122,26 @@ func (h *Hook) jobs(ctx, limit context.Context, l Link, todo unfinished) (left u
 	n := &Nameservers{Env: h.Env, Event: h.Event}
 	var wg sync.WaitGroup
 	if todo.nameservers != nil {
-		wg.Go(func() { left.nameservers = n.reconcile(limit, l, first, read) })
+		wg.Go(func() { pending.nameservers = n.reconcile(limit, l, first, read) })
 	}
 	if todo.checkIn != nil {
 		wg.Go(func() {
-			left.record, left.checkIn = h.checkIn(limit, func() answer {
+			pending.record, pending.checkIn = h.checkIn(limit, func() answer {
 				if todo.read.bus != nil && todo.read.err == nil {
-					return todo.read // by now NetworkManager may be gone
+					return todo.read // NetworkManager may have stopped since then
 				}
 				return first()
 			})
 		})
 	}
 	wg.Wait()
-	left.read = shared
-	return left
+	pending.read = shared
+	return pending
 }
 
-// checkIn starts only from the lease of the primary interface: the WireServer
-// need not answer another one. If the lease cannot be read at all, that is no
-// reason to leave the VM unreported: the default address serves every region.
+// checkIn checks in if the lease is that of the primary interface: the WireServer
+// may not answer others. If the lease cannot be read it uses the default address,
+// which is valid in every region.
 func (h *Hook) checkIn(ctx context.Context, read func() answer) (boot.CheckIn, error) {
 	if rec, done := h.CheckIn.Done(); done {
 		return rec, nil
@@ -163,42 +161,43 @@ func (h *Hook) checkIn(ctx context.Context, read func() answer) (boot.CheckIn, e
 	return h.CheckIn.Run(ctx, t, false)
 }
 
-// handOver starts the unit. It follows a check-in that another run is at, so
-// that somebody goes on if that run is killed.
-func (h *Hook) handOver(ctx context.Context, left unfinished) error {
+// handOver starts the unit. If another process holds the lock of the check-in, the
+// unit waits for it, and continues if it is killed.
+func (h *Hook) handOver(ctx context.Context, pending unfinished) error {
 	limit, cancel := context.WithTimeoutCause(ctx, handOverLimit, fmt.Errorf("no answer within %v", handOverLimit))
 	defer cancel()
 	bus, err := h.Connect(ctx, limit)
 	if err == nil {
 		err = bus.StartUnit(limit, Unit)
 	}
-	if errors.Is(left.checkIn, boot.ErrLocked) {
+	if errors.Is(pending.checkIn, boot.ErrLocked) {
 		h.Log(journal.LockHeld, slog.String("interface", h.Event.Interface))
 	}
-	if err != nil || left.held() {
+	if err != nil || pending.held() {
 		return err
 	}
 	attrs := []slog.Attr{slog.String("interface", h.Event.Interface)}
-	if rec := left.record; left.checkIn != nil {
+	if rec := pending.record; pending.checkIn != nil {
 		attrs = append(attrs, slog.String("wireserver", rec.WireServer), slog.Int("attempts", rec.Attempts), slog.String("last_error", rec.LastError))
 	}
-	if left.nameservers != nil {
-		attrs = append(attrs, slog.Any("error", left.nameservers))
+	if pending.nameservers != nil {
+		attrs = append(attrs, slog.Any("error", pending.nameservers))
 	}
 	h.Log(journal.HandedOver, attrs...)
 	return nil
 }
 
-// giveUp logs what is not done and that nothing takes over.
-func (h *Hook) giveUp(left unfinished, unitErr error) error {
-	err := left.nameservers
+// giveUp logs what is pending, and returns it as an error: the unit does not take
+// over.
+func (h *Hook) giveUp(pending unfinished, unitErr error) error {
+	err := pending.nameservers
 	if err != nil {
 		h.Log(journal.NameserversFailed, slog.String("interface", h.Event.Interface), slog.Any("error", err))
 		err = fmt.Errorf("nameservers of %s: %w", h.Event.Interface, err)
 	}
-	if left.checkIn != nil && !errors.Is(left.checkIn, boot.ErrLocked) {
-		h.CheckIn.GiveUp(left.record, left.record.LastError, slog.Any("hand_over_error", unitErr))
-		err = errors.Join(err, fmt.Errorf("check-in: %w", left.checkIn))
+	if pending.checkIn != nil && !errors.Is(pending.checkIn, boot.ErrLocked) {
+		h.CheckIn.GiveUp(pending.record, pending.record.LastError, slog.Any("hand_over_error", unitErr))
+		err = errors.Join(err, fmt.Errorf("check-in: %w", pending.checkIn))
 	}
 	if err == nil {
 		return nil

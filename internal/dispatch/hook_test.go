@@ -502,7 +502,7 @@ func TestTurns(t *testing.T) {
 		w := healthy()
 		w.dev.Activated = false // a dhcp4-change, whose up is among those that leave
 		w.records = newStore(t)
-		holder, _, err := w.records.Turn(t.Context(), 2)
+		holder, _, err := w.records.LockLink(t.Context(), 2)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,12 +18,12 @@ import (
 
 const (
 	busLimit      = 2 * time.Second        // to connect to the bus and read the device, in the unit
-	resolvedLimit = 2 * time.Second        // for all that is asked of resolved
-	downLimit     = 500 * time.Millisecond // for the one question to NetworkManager on down
+	resolvedLimit = 2 * time.Second        // for all calls to resolved
+	downLimit     = 500 * time.Millisecond // for the one call to NetworkManager on down
 	linkRetry     = 100 * time.Millisecond // between tries for a link that resolved does not know yet
 	finishRetry   = time.Second            // before the unit tries again; doubled up to
 	finishMax     = 30 * time.Second
-	absentLimit   = time.Minute // then the unit leaves a service that is not running to its own start
+	absentLimit   = time.Minute // how long the unit waits for a service that is not running
 )
 
 // errNoBus says that there is no bus to connect to.
@@ -42,11 +42,11 @@ type Link struct {
 	Index int
 }
 
-// Finish brings the nameservers of all links up to date: of those with an IPv4
-// default route and those with a record of this boot. It removes what is kept
-// for links that are gone. It tries again until all is done or ctx ends, and
-// returns what is not done. For a service that is not running it waits only
-// where something was pushed, and not for long: its start is an event.
+// Finish updates the nameservers of all links that have an IPv4 default route or a
+// record of this boot, and removes the records of links that no longer exist. It
+// retries until everything is done or ctx ends, and returns what is not done. It
+// waits for a service that is not running only if nameservers were pushed, and for
+// absentLimit at most: the start of the service is an event.
 func (n *Nameservers) Finish(ctx context.Context) error {
 	absent := time.Now().Add(absentLimit)
 	for delay := finishRetry; ; delay = min(2*delay, finishMax) {
@@ -73,7 +73,7 @@ func (n *Nameservers) pushedAny() bool {
 	return false
 }
 
-// all looks once at each link.
+// all runs reconcile once for each link.
 func (n *Nameservers) all(ctx context.Context) error {
 	n.RecordFailed(n.Store.RemoveGone(n.Exists))
 	links := map[Link]bool{}
@@ -111,12 +111,12 @@ func (n *Nameservers) all(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// reconcile does what the policy says about a link, in this run's turn. Where
-// another run waits for its turn already it is left to that one, which will see
-// what this one could. read reads the device, and again does so in place of it where
-// what was read before may be out of date.
+// reconcile applies the policy to a link, under the lock of the link. If another
+// run is waiting for the lock already it does nothing, because that run will see
+// everything that this one could. read reads the device; again replaces it after a
+// wait, when what was read may be out of date.
 func (n *Nameservers) reconcile(ctx context.Context, l Link, read, again func() answer) error {
-	end, waited, err := n.Store.Turn(ctx, l.Index)
+	end, waited, err := n.Store.LockLink(ctx, l.Index)
 	if errors.Is(err, boot.ErrLocked) {
 		if !waited {
 			return nil
@@ -124,13 +124,13 @@ func (n *Nameservers) reconcile(ctx context.Context, l Link, read, again func() 
 		return err
 	}
 	if err != nil {
-		n.RecordFailed(err) // and go on: nobody can be in the way
+		n.RecordFailed(err) // continue without a lock
 		end = func() {}
 	}
 	end = sync.OnceFunc(end)
 	defer end()
 	v := LinkView{Down: n.Event.Action == nm.Down, External: n.Event.External, Primary: n.primary(l.Name), Own: n.OwnAddrs()}
-	v.Record, _ = n.Store.Link(l.Index, l.Name) // one that cannot be read is none
+	v.Record, _ = n.Store.Link(l.Index, l.Name) // a record that cannot be read counts as none
 	if v.Record.State != boot.Pushed && (!v.Primary || v.Down || v.External) {
 		return nil
 	}
@@ -155,8 +155,8 @@ func (n *Nameservers) reconcile(ctx context.Context, l Link, read, again func() 
 	return err
 }
 
-// askDNS asks what NetworkManager wants. It may be blocked on a down, waiting
-// for us.
+// askDNS reads what NetworkManager wants. On down, NetworkManager may be blocked
+// because it waits for this program.
 func (n *Nameservers) askDNS(ctx context.Context, a answer, l Link, v *LinkView) {
 	if v.Down {
 		var cancel context.CancelFunc
@@ -170,8 +170,8 @@ func (n *Nameservers) askDNS(ctx context.Context, a answer, l Link, v *LinkView)
 	}
 }
 
-// act reads what resolved has, and carries out what the policy says. It returns
-// the nameservers that resolved has taken, if it has.
+// act reads what resolved has and applies the policy. It returns the nameservers
+// that it configured, if any.
 func (n *Nameservers) act(ctx context.Context, bus *Bus, l Link, v LinkView) (pushed []netip.Addr, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, resolvedLimit, fmt.Errorf("systemd-resolved: no answer within %v", resolvedLimit))
 	defer cancel()
@@ -266,8 +266,8 @@ func refused(v LinkView, cleared, clearedDomains bool) boot.Link {
 	return rec
 }
 
-// undo clears with empty lists, never with RevertLink, which would take along
-// what NetworkManager has set.
+// undo sets empty lists. It does not call RevertLink, which would also revert what
+// NetworkManager has set.
 func (n *Nameservers) undo(ctx context.Context, bus *Bus, l Link, v LinkView, p Plan) error {
 	err := bus.SetNameservers(ctx, l.Index, nil)
 	if err == nil && p.SetDomains {
@@ -286,8 +286,8 @@ func (n *Nameservers) undo(ctx context.Context, bus *Bus, l Link, v LinkView, p 
 	return bus.FlushCaches(ctx)
 }
 
-// probe asks each nameserver and names those that do not answer. It needs no
-// turn: nobody is to wait for a nameserver that is silent.
+// probe queries each nameserver and logs those that do not answer. It runs without
+// the lock, so that no other run waits for it.
 func (n *Nameservers) probe(ctx context.Context, bus *Bus, l Link, servers []netip.Addr) {
 	var wg sync.WaitGroup
 	for _, s := range servers {
@@ -304,7 +304,7 @@ func (n *Nameservers) probe(ctx context.Context, bus *Bus, l Link, servers []net
 	wg.Wait()
 }
 
-// leave records why a link is left alone, and logs it unless that was done.
+// leave records why a link is not changed, and logs it once.
 func (n *Nameservers) leave(l Link, v LinkView, p Plan) {
 	if v.Record.State == boot.Left && v.Record.Reason == p.Reason {
 		return

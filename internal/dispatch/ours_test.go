@@ -283,7 +283,7 @@ func TestRecordFirstAndProbeLast(t *testing.T) {
 		probed = true
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		end, waited, err := w.records.Turn(ctx, 2)
+		end, waited, err := w.records.LockLink(ctx, 2)
 		if err != nil || waited {
 			t.Errorf("turn while a nameserver is asked: waited %v, %v", waited, err)
 			return

@@ -37,10 +37,10 @@ const (
 	ActPush   Action = "push"   // configure Plan.Nameservers in systemd-resolved
 	ActUndo   Action = "undo"   // remove what was pushed
 	ActForget Action = "forget" // change the record only: there is nothing from us and nothing to report
-	ActLeave  Action = "leave"  // the link lacks the lease's nameservers, and is not for us to change: report why
+	ActLeave  Action = "leave"  // do not change the link although it lacks the lease's nameservers, and report why
 )
 
-// Plan is what the policy says about a link.
+// Plan is the decision of the policy about a link.
 type Plan struct {
 	Action      Action
 	Nameservers []netip.Addr // of a push
@@ -109,8 +109,8 @@ func (d *decision) plan() Plan {
 	return Plan{Action: ActLeave, Code: OtherServers}
 }
 
-// unknown covers the answers that did not come: they change nothing, and no
-// record of a push.
+// unknown handles failed queries, which change neither the link nor the record of
+// a push, and devices in transition.
 func (d *decision) unknown() (Plan, bool) {
 	switch {
 	case errors.Is(d.HaveErr, resolv.ErrNotRunning) && d.Record.State == boot.Pushed:
@@ -123,7 +123,7 @@ func (d *decision) unknown() (Plan, bool) {
 		return Plan{Action: ActNone, Code: ResolvedFailed}, true
 	case d.DNSErr != nil && !(d.Down && !d.Primary):
 		// On down NetworkManager may be waiting for us: then the default route
-		// tells whether the device is active.
+		// shows whether the device is active.
 		return Plan{Action: ActNone, Code: NetworkManagerFailed}, true
 	case d.Down && !d.want.Empty():
 		return Plan{Action: ActNone, Code: ActiveAgain}, true
@@ -167,7 +167,7 @@ func (d *decision) stillWanted() bool {
 		}))
 }
 
-// forget keeps the record unless it says what is no longer so.
+// forget returns a plan that changes only an outdated record.
 func (d *decision) forget(code ReasonCode) Plan {
 	if d.Record.State == "" || d.Record.State == boot.None {
 		return Plan{Action: ActNone, Code: code}
@@ -189,8 +189,8 @@ func (d *decision) domains() (ours []string, set bool) {
 	return d.want.Domains, !d.Have.EqualDomains(d.want.Domains)
 }
 
-// usable drops the addresses that nobody can be asked at, and repeats: resolved
-// refuses a whole list for some of them, others would make a loop.
+// usable drops duplicates and addresses that cannot be a nameserver's: resolved
+// refuses lists with some of them, others would cause a loop.
 func usable(servers, own []netip.Addr) []netip.Addr {
 	var out []netip.Addr
 	for _, a := range servers {
@@ -203,8 +203,8 @@ func usable(servers, own []netip.Addr) []netip.Addr {
 }
 
 // usableConfig reduces a configuration to usable servers and plain search
-// domains: a name that begins with a tilde only routes queries, which is not
-// for us to set.
+// domains: a name that begins with a tilde only routes queries, which this
+// program never configures.
 func usableConfig(c nm.DNSConfig, own []netip.Addr) nm.DNSConfig {
 	c.Nameservers = usable(c.Nameservers, own)
 	c.Domains = slices.DeleteFunc(slices.Clone(c.Domains), func(d string) bool { return strings.HasPrefix(d, "~") })

@@ -16,11 +16,11 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
-// sameCause is how long the journal has no second entry for the same cause of
-// failed attempts.
+// sameCause is the time between two journal entries about failed attempts with
+// the same cause.
 const sameCause = time.Minute
 
-// sending is a health report under way, and the record that is kept of it.
+// sending is a health report in progress, and its record.
 type sending struct {
 	*CheckIn
 	target Target
@@ -32,8 +32,8 @@ type sending struct {
 	logged map[string]time.Time // when a cause was logged last
 }
 
-// send reports the health to the target and those that follow it, until one has
-// accepted it or ctx ends, and returns the record.
+// send reports the health to the target, and to the targets that replace it, until
+// one has accepted it or ctx ends. It returns the record.
 func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, h wire.Health, state boot.CheckInState, kind journal.Kind) (boot.CheckIn, error) {
 	s := &sending{CheckIn: c, health: h, old: old, before: old.Attempts, final: c.final(old), logged: map[string]time.Time{}}
 	s.rec = boot.CheckIn{State: boot.Trying, Attempts: old.Attempts, LastError: old.LastError, StartedAt: old.StartedAt}
@@ -60,7 +60,7 @@ func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, h wire.H
 	}
 }
 
-// aim takes a target.
+// aim changes the target.
 func (s *sending) aim(t Target) {
 	s.target = t
 	s.rec.WireServer, s.rec.Source, s.rec.Interface = t.Server.String(), t.Source, t.Interface
@@ -73,8 +73,8 @@ func (s *sending) aim(t Target) {
 // errMoved ends a report when there is another target.
 var errMoved = errors.New("another WireServer address was found")
 
-// report reports to the target until that has accepted it, ctx ends, or another
-// target is delivered, which it then returns.
+// report reports to the target until it has accepted the report, ctx ends, or
+// another target is delivered, which is then returned.
 func (s *sending) report(ctx context.Context) (out wire.Outcome, next Target, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
@@ -99,11 +99,11 @@ func (s *sending) report(ctx context.Context) (out wire.Outcome, next Target, er
 	return out, next, bounded.Error(err)
 }
 
-// attemptFailed keeps what came of an attempt, in the record and for the host,
-// and logs it unless the same was logged a short time ago.
+// attemptFailed writes the failure to the record and for the host, and logs it
+// unless the same cause was logged less than sameCause ago.
 func (s *sending) attemptFailed(a wire.Attempt) {
 	text := bounded.Text(a.Err.Error())
-	repeated := s.rec.LastError == text && s.rec.Attempts == s.old.Attempts && sayAgain(s.old.UpdatedAt) > 0 // by the run before
+	repeated := s.rec.LastError == text && s.rec.Attempts == s.old.Attempts && untilNextEntry(s.old.UpdatedAt) > 0 // by the run before
 	s.rec.Attempts++
 	s.answeredBy(a)
 	s.rec.LastError = text
@@ -111,7 +111,7 @@ func (s *sending) attemptFailed(a wire.Attempt) {
 		s.tellHost(text)
 		s.write(&s.rec)
 	}
-	if last, ok := s.logged[cause(a.Err)]; ok && sayAgain(last) > 0 {
+	if last, ok := s.logged[cause(a.Err)]; ok && untilNextEntry(last) > 0 {
 		return
 	}
 	if s.logged[cause(a.Err)] = time.Now(); repeated {
@@ -121,7 +121,7 @@ func (s *sending) attemptFailed(a wire.Attempt) {
 		slog.Int("attempts", s.rec.Attempts), slog.String("bound_to", a.Device), slog.String("last_error", text))
 }
 
-// moved ends what was under way at a target that is not followed any more.
+// moved ends the report to a target that was replaced.
 func (s *sending) moved(out wire.Outcome) {
 	s.before += out.Attempts
 	s.rec.Attempts = s.before
@@ -130,9 +130,9 @@ func (s *sending) moved(out wire.Outcome) {
 	}
 }
 
-// stopped keeps how far it has come when ctx ends.
+// stopped writes the record when ctx has ended.
 func (s *sending) stopped(out wire.Outcome, err error) {
-	s.rec.Attempts = s.before + out.Attempts // those that hung to the end too
+	s.rec.Attempts = s.before + out.Attempts // including unanswered ones
 	s.rec.LastError = cmp.Or(s.rec.LastError, err.Error())
 	if !s.final {
 		s.tellHost(err.Error())
@@ -140,7 +140,7 @@ func (s *sending) stopped(out wire.Outcome, err error) {
 	}
 }
 
-// accepted keeps and logs that the report has got through.
+// accepted records and logs that the report was accepted.
 func (s *sending) accepted(out wire.Outcome, state boot.CheckInState, kind journal.Kind) {
 	s.tellHost("") // another attempt may have failed since
 	s.answeredBy(out.Attempt)
@@ -153,8 +153,8 @@ func (s *sending) accepted(out wire.Outcome, state boot.CheckInState, kind journ
 		slog.Int("attempts", s.rec.Attempts), slog.Int64("after_boot_ms", s.rec.AfterBootMS), slog.String("reason", s.health.Description))
 }
 
-// answeredBy records where an attempt went: to the target, or to the default
-// address beside it.
+// answeredBy records the server of an attempt: the target, or the default address
+// as its fallback.
 func (s *sending) answeredBy(a wire.Attempt) {
 	s.rec.WireServer, s.rec.Via, s.rec.Source = a.Server.String(), string(a.Via), s.target.Source
 	if a.Server != s.target.Server {
@@ -162,32 +162,32 @@ func (s *sending) answeredBy(a wire.Attempt) {
 	}
 }
 
-// tellHost writes the host's record. While a failure is reported its reason is
-// that failure, whatever comes of the report.
+// tellHost writes the record for the host. While a provisioning failure is
+// reported, the reason is that failure, not the result of the report.
 func (s *sending) tellHost(reason string) {
 	if s.TellHost != nil {
 		s.TellHost(cmp.Or(s.health.Description, reason))
 	}
 }
 
-// write keeps the record; one that cannot be kept stops nothing.
+// write writes the record. The check-in continues if that fails.
 func (c *CheckIn) write(rec *boot.CheckIn) {
 	rec.UpdatedAt, rec.AfterBootMS = time.Now(), boot.SinceBoot().Milliseconds()
 	c.RecordFailed(c.Store.WriteCheckIn(*rec))
 }
 
-// sayAgain returns how long what was said then need not be said again; not more
-// than zero if it is time, or if the clock was set back.
-func sayAgain(said time.Time) time.Duration {
+// untilNextEntry returns the time until the same cause is logged again; zero or
+// less if that is now, or if the clock was set back.
+func untilNextEntry(said time.Time) time.Duration {
 	if since := time.Since(said); since >= 0 {
 		return sameCause - since
 	}
 	return 0
 }
 
-// cause is what two failures have in common: the status, the kernel's error, or
-// what was tried ("wire: goal state", "wire: GET ..."). What a server sent, how
-// long it was waited for, and port numbers are no part of it.
+// cause returns what identifies failures of the same cause: the status, the
+// kernel's error, or the operation ("wire: goal state", "wire: GET ..."). It does
+// not contain what a server sent, times, or port numbers.
 func cause(err error) string {
 	if s, ok := errors.AsType[*wire.StatusError](err); ok {
 		return "status " + strconv.Itoa(s.Code)

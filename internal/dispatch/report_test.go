@@ -76,7 +76,7 @@ func TestLookingAgainIsNoNewReport(t *testing.T) {
 		defer cancel()
 		var looks atomic.Int32
 		reports := 0
-		c.Targets = dispatch.Relook(ctx, otherServer.Server, nil, func(context.Context) (dispatch.Target, bool) {
+		c.Targets = dispatch.WatchTarget(ctx, otherServer.Server, nil, func(context.Context) (dispatch.Target, bool) {
 			looks.Add(1)
 			return otherServer, true
 		})
@@ -111,7 +111,7 @@ func TestRelook(t *testing.T) {
 			defer mu.Unlock()
 			return looks
 		}
-		targets := dispatch.Relook(ctx, now.Server, changes, func(context.Context) (dispatch.Target, bool) {
+		targets := dispatch.WatchTarget(ctx, now.Server, changes, func(context.Context) (dispatch.Target, bool) {
 			mu.Lock()
 			defer mu.Unlock()
 			looks++

@@ -13,24 +13,23 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
-// Target is the WireServer that a check-in goes to.
+// Target is the WireServer that a check-in is sent to.
 type Target struct {
 	Server    netip.Addr
 	Source    boot.Source
 	Interface string // whose lease named it; "" if none was read
-	// Why says why the constant is taken although there could have been an
-	// address in a lease; "" if that is as it should be.
+	// Why is the reason for using the default address instead of one from a lease;
+	// "" if that is expected.
 	Why string
 }
 
-// TargetOf takes the address from option 245 of a lease. A lease without the
-// option, or with one that no request may go to, never costs time: the
-// WireServer has the same address in every region.
-// own are the machine's own addresses, at which nobody but the constant can be.
+// TargetOf returns the target that option 245 of a lease names. Without the option,
+// or if its address cannot be a WireServer's, that is the default address, which is
+// valid in every region. own are the machine's own addresses.
 func TargetOf(iface string, l nm.Lease, own []netip.Addr) Target {
 	t := DefaultTarget(iface, "")
 	switch err := wire.CheckAddr(l.WireServer); {
-	case errors.Is(l.WireServerErr, networkd.ErrOption245Unknown): // nothing is wrong, and nothing to be said
+	case errors.Is(l.WireServerErr, networkd.ErrOption245Unknown): // expected, so there is no reason to log
 	case l.WireServerErr != nil:
 		t.Why = l.WireServerErr.Error()
 	case !l.WireServer.IsValid():
@@ -45,13 +44,13 @@ func TargetOf(iface string, l nm.Lease, own []netip.Addr) Target {
 	return t
 }
 
-// DefaultTarget is the target where there is no lease to be read.
+// DefaultTarget returns the target for the default address, used because of why.
 func DefaultTarget(iface, why string) Target {
 	return Target{Server: wire.DefaultAddr, Source: boot.FromConstant, Interface: iface, Why: why}
 }
 
-// BestLease picks the lease to check in by where no event names one: that of
-// the device with the preferred default route, else any primary one, else any.
+// BestLease selects the lease for a check-in without an event: that of the device
+// with the preferred default route, else that of any primary interface, else any.
 func BestLease(devices []nm.Device, defaultRoutes []string) (nm.Device, bool) {
 	for _, name := range defaultRoutes {
 		for _, d := range devices {
@@ -70,15 +69,15 @@ func BestLease(devices []nm.Device, defaultRoutes []string) (nm.Device, bool) {
 }
 
 const (
-	relookEvery = 30 * time.Second       // without any change of routes or addresses
-	relookPause = 200 * time.Millisecond // after a change: several come together, and the lease with them
+	watchEvery = 30 * time.Second       // without a change of routes or addresses
+	watchPause = 200 * time.Millisecond // after a change, since several changes and the lease come together
 )
 
-// Relook looks the target up again whenever something has changed, and every
-// half minute, and delivers it if it is at another server than the one before,
-// which at first is current. look reports false if no lease can be read: then
-// nothing is delivered. It ends with ctx.
-func Relook(ctx context.Context, current netip.Addr, changes <-chan struct{}, look func(context.Context) (Target, bool)) <-chan Target {
+// WatchTarget calls look after each change and every 30 s, and delivers the target
+// if its server differs from the previous one, which initially is current. look
+// returns false if no lease can be read. The goroutine ends with ctx; the channel
+// is never closed.
+func WatchTarget(ctx context.Context, current netip.Addr, changes <-chan struct{}, look func(context.Context) (Target, bool)) <-chan Target {
 	targets := make(chan Target)
 	go func() {
 		for {
@@ -86,14 +85,14 @@ func Relook(ctx context.Context, current netip.Addr, changes <-chan struct{}, lo
 			case <-ctx.Done():
 				return
 			case <-changes:
-				if !wait(ctx, relookPause) {
+				if !wait(ctx, watchPause) {
 					return
 				}
 				select {
-				case <-changes: // known by the look that follows
+				case <-changes: // covered by the following look
 				default:
 				}
-			case <-time.After(relookEvery):
+			case <-time.After(watchEvery):
 			}
 			t, ok := look(ctx)
 			if !ok || t.Server == current {

@@ -131,12 +131,12 @@ func (l Link) print(p *printer) {
 	switch {
 	case l.Lease != nil:
 		p.line(l.Interface, "lease", text(l.Lease, nil, nil))
-	case l.Wish == nil && l.Networkd == nil: // neither manager knows the link, or could be asked
+	case l.DNS == nil && l.Networkd == nil: // neither manager knows the link, or could be asked
 		p.line(l.Interface, "lease", "unknown")
 	default:
 		p.line(l.Interface, "lease", "no DHCPv4 lease")
 	}
-	if w := l.Wish; w != nil {
+	if w := l.DNS; w != nil {
 		p.line("", "wanted", text(w.Nameservers, w.Other, w.Domains))
 	}
 	if l.Networkd != nil {

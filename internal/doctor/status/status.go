@@ -27,7 +27,7 @@ type Status struct {
 	BootID   string        `json:"boot_id"`  // "" if it cannot be read
 	CheckIn  *boot.CheckIn `json:"check_in"` // nil if nothing has checked in, or tried to, in this boot
 	Links    []Link        `json:"links"`
-	Running  bool          `json:"check_in_running"` // a run is at work, or waits for its next attempt
+	Running  bool          `json:"check_in_running"` // a process is checking in or waiting for its next attempt
 	NotRead  []NotRead     `json:"not_read"`
 
 	recordErr error
@@ -39,8 +39,8 @@ type Link struct {
 	Index     int    `json:"ifindex"` // 0 if the kernel does not tell
 	// Lease has the nameservers of the DHCPv4 lease; nil without one.
 	Lease []netip.Addr `json:"lease_nameservers"`
-	// Wish is NetworkManager's; nil if that could not be asked.
-	Wish *Wish `json:"networkmanager"`
+	// DNS is what NetworkManager wants; nil if it did not answer.
+	DNS *DNS `json:"networkmanager"`
 	// Networkd has systemd-networkd's nameservers for the link; nil if it does not
 	// manage it.
 	Networkd []netip.Addr `json:"networkd_nameservers"`
@@ -55,8 +55,8 @@ type Link struct {
 	Reason string         `json:"reason"`
 }
 
-// Wish is what NetworkManager wants a link to have.
-type Wish struct {
+// DNS is the DNS configuration that NetworkManager wants for a link.
+type DNS struct {
 	Nameservers []netip.Addr `json:"nameservers"`
 	Domains     []string     `json:"domains"`
 	Other       []string     `json:"other"` // servers that are no plain addresses
@@ -119,7 +119,7 @@ func link(m *machine.Snapshot, name string) Link {
 		l.Lease = list(lease.Nameservers)
 	}
 	if _, known := m.NM.V.Device(name); known {
-		l.Wish = &Wish{list(view.DNS.Nameservers), list(view.DNS.Domains), list(view.DNS.Other)}
+		l.DNS = &DNS{list(view.DNS.Nameservers), list(view.DNS.Domains), list(view.DNS.Other)}
 	}
 	for _, n := range m.Networkd.V {
 		if n.Name == name && n.Managed {
@@ -181,9 +181,9 @@ func from(l Link, v dispatch.LinkView) string {
 		return fromUs
 	case len(l.Networkd) > 0 && v.Have.Contains(l.Networkd):
 		return fromNetworkd
-	case l.Wish == nil || len(l.Wish.Other) > 0:
+	case l.DNS == nil || len(l.DNS.Other) > 0:
 		return fromUnknown
-	case len(l.Wish.Nameservers) > 0 && v.Have.Contains(l.Wish.Nameservers):
+	case len(l.DNS.Nameservers) > 0 && v.Have.Contains(l.DNS.Nameservers):
 		return fromNetworkManager
 	}
 	return fromOther
