@@ -65,7 +65,7 @@ func everything() bool { return os.Getenv("FAULTS") == "all" }
 
 // onSomeSuites is onEverySuite for what depends on the program alone, on its records, locks and times, whatever the release: the
 // daemons that hang or die, the records in disorder, the storms, the unit's waits, the host's record. make test runs these on the
-// oldest release, for the lab to take five minutes of the fifteen on an idle machine with two cores; make faults on each.
+// oldest release, and make faults on each: the lab is to take four minutes of make test's twenty on two cores.
 func onSomeSuites(t *testing.T, f func(t *testing.T, suite string)) {
 	if everything() {
 		onEverySuite(t, f)

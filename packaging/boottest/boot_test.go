@@ -9,8 +9,9 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
 )
 
-// TestBoot is the life of a machine on each release: first boot, NetworkManager restarted, a boot without a WireServer, an
-// upgrade while the check-in is under way, one more boot, removal.
+// TestBoot is the life of a machine: first boot, NetworkManager restarted, a boot without a WireServer, an upgrade while the
+// check-in is under way, one more boot, removal. The first boot is on each release, as are those of TestDeb, where the unit
+// checks in. What follows it takes two minutes an emulated machine, and is rpm's doing: on the oldest release.
 func TestBoot(t *testing.T) {
 	t.Parallel()
 	for _, suite := range lab.Suites {
@@ -21,8 +22,10 @@ func TestBoot(t *testing.T) {
 			}
 			g := boot(t, c, "", *older, *rpm)
 			g.first()
-			g.upgrade()
-			g.remove()
+			if suite == lab.Suites[0] {
+				g.upgrade()
+				g.remove()
+			}
 		})
 	}
 }
