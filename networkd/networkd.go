@@ -1,9 +1,9 @@
-// Package networkd reads what systemd-networkd says about the links that it
-// manages: their DHCPv4 leases, nameservers and states.
+// Package networkd reads the links that systemd-networkd manages: their DHCPv4
+// leases, nameservers and states.
 //
 // All of it comes from one call of Manager.Describe over D-Bus,
-// org.freedesktop.network1(5); no lease file is read, and asking never starts
-// systemd-networkd. Decoding takes plain values.
+// org.freedesktop.network1(5); no lease file is read, and systemd-networkd is
+// never started. Parsing functions take plain values.
 package networkd
 
 import (
@@ -36,36 +36,36 @@ const (
 // maxReply bounds what Describe may return, about 5 KB a link.
 const maxReply = 32 << 20
 
-// ErrNotRunning says that nobody owns systemd-networkd's name on the bus, or
-// that it is older than systemd 249 and cannot describe its links.
+// ErrNotRunning is returned if systemd-networkd's name on the bus has no owner, or
+// if it is older than systemd 249, which has no Describe.
 var ErrNotRunning = errors.New("systemd-networkd is not running")
 
-// ErrOption245Unknown is the WireServerErr of a lease of which systemd-networkd
-// does not say whether it has option 245: only systemd 256 and later do.
+// ErrOption245Unknown is the WireServerErr of leases from systemd-networkd before
+// version 256, which does not report option 245.
 var ErrOption245Unknown = errors.New("systemd-networkd before 256 does not report option 245")
 
-// Link is a network interface as systemd-networkd sees it.
+// Link is a network interface known to systemd-networkd.
 type Link struct {
 	Name       string
 	Index      int
 	Master     int    // index of the bond, bridge or VRF that it is part of; 0 if none
 	OperState  string // as networkctl prints it, "routable"
 	AdminState string // as networkctl prints it, "configured"
-	// Managed says that a .network file applies to the link and does not leave
-	// it unmanaged.
+	// Managed reports whether a .network file applies to the link and does not set
+	// it to unmanaged.
 	Managed bool
-	// DHCP says that a DHCPv4 client runs on the link. Systemd before 256 says
-	// so only once there is a lease.
+	// DHCP reports whether a DHCPv4 client is running on the link. Before systemd
+	// 256 it is only set if there is a lease.
 	DHCP bool
 	// Lease is nil if there is no DHCPv4 lease, or not yet. Its Domains are
 	// always empty. Its WireServerErr can be [ErrOption245Unknown].
 	Lease *nm.Lease
-	// Nameservers are all of the link's, from the lease and from elsewhere.
+	// Nameservers are those of the link, from the lease and from other sources.
 	Nameservers []netip.Addr
 }
 
 // Describe returns all links that systemd-networkd knows, managed or not. The
-// error is ErrNotRunning where it cannot be asked, or the context's.
+// error is ErrNotRunning if it is not running, or wraps the context's.
 func Describe(ctx context.Context, conn *dbus.Conn) ([]Link, error) {
 	var reply string
 	err := conn.Object(busName, managerPath).CallWithContext(ctx, describe, dbus.FlagNoAutoStart).Store(&reply)

@@ -16,9 +16,9 @@ const (
 	option245 = 245
 )
 
-// reply is what Manager.Describe returns, as far as it is read. Systemd 252 has
-// no DHCPv4Client, 262 has the lease's options as well. Unknown fields are
-// skipped, and so are fields of another type.
+// reply has the fields of Manager.Describe's reply that are read. Systemd 252 has no
+// DHCPv4Client; 262 also has the options of the lease. Unknown fields and fields of
+// another type are ignored.
 type reply struct {
 	Interfaces []linkJSON
 }
@@ -57,7 +57,7 @@ type clientJSON struct {
 // encoding/json takes for base64.
 type numbers []int
 
-// addr returns the zero Addr for what is no address.
+// addr returns the zero Addr for an invalid address.
 func (n numbers) addr() netip.Addr {
 	b := make([]byte, len(n))
 	for i, v := range n {
@@ -70,8 +70,8 @@ func (n numbers) addr() netip.Addr {
 	return a
 }
 
-// Parse decodes what Manager.Describe returns. What is not understood is left
-// out; the error is for what is no JSON object or is too large.
+// Parse decodes the reply of Manager.Describe. Fields that cannot be decoded are
+// omitted. The error says that it is not a JSON object, or too large.
 func Parse(text []byte) ([]Link, error) {
 	if len(text) > maxReply {
 		return nil, fmt.Errorf("networkd: Describe returned %d bytes, want at most %d", len(text), maxReply)
@@ -106,9 +106,9 @@ func (j *linkJSON) link() Link {
 	return l
 }
 
-// lease returns nil if there is none. Before systemd 256 only the source of the
-// address tells; later an address can be left from before systemd-networkd was
-// restarted, while the lease is not there yet.
+// lease returns the DHCPv4 lease, nil without one. Before systemd 256 only the source
+// of an address shows it. Later, an address can be left over from before
+// systemd-networkd was restarted although there is no lease yet.
 func (j *linkJSON) lease() *nm.Lease {
 	l := &nm.Lease{WireServerErr: ErrOption245Unknown}
 	for _, a := range j.Addresses {

@@ -33,17 +33,17 @@ const (
 	errNameHasNoOwner = "org.freedesktop.DBus.Error.NameHasNoOwner"
 )
 
-// ErrNoDevice says that NetworkManager knows no such device, or none any more.
+// ErrNoDevice is returned if NetworkManager has no such device, or no longer has it.
 var ErrNoDevice = errors.New("NetworkManager does not know the device")
 
-// ErrNotRunning says that nobody owns NetworkManager's name on the bus.
+// ErrNotRunning is returned if NetworkManager's name on the bus has no owner.
 var ErrNotRunning = errors.New("NetworkManager is not running")
 
-// Device is a device as far as its DHCPv4 lease goes.
+// Device is a device and its DHCPv4 lease.
 type Device struct {
 	Interface string // the IP interface
-	// Activated says that the device is in state 100. On a first
-	// dhcp4-change it is not yet (70).
+	// Activated reports whether the device is in state 100. At the first
+	// dhcp4-change it is in state 70.
 	Activated bool
 	// Lease is nil if there is no DHCPv4 lease, or not yet.
 	Lease *Lease
@@ -51,9 +51,9 @@ type Device struct {
 	ip4Config dbus.ObjectPath
 }
 
-// Client asks NetworkManager over the system bus. Every method returns when its
-// context ends. The errors are ErrNotRunning without NetworkManager, or the
-// context's.
+// Client queries NetworkManager over the system bus. Every method returns when its
+// context ends, with an error that wraps its cause. Without NetworkManager the
+// error is ErrNotRunning.
 //
 // The names and states are gonetworkmanager's. Its methods take no context, need
 // a round trip for each property, and drop the domains of
@@ -62,12 +62,12 @@ type Client struct {
 	conn *dbus.Conn
 }
 
-// NewClient returns a client that reads over conn.
+// NewClient returns a client that uses conn.
 func NewClient(conn *dbus.Conn) *Client { return &Client{conn: conn} }
 
 // Device returns the device of an IP interface. The error is ErrNoDevice if it
-// is gone. Of several devices of one name (an Open vSwitch bridge, its port and
-// its interface) it is the one that has the lease.
+// does not exist. Of several devices with the same name (an Open vSwitch bridge, its
+// port and its interface) it returns the one with the lease.
 func (c *Client) Device(ctx context.Context, iface string) (Device, error) {
 	var path dbus.ObjectPath
 	if err := c.call(ctx, managerPath, byIPInterface, iface).Store(&path); err != nil {
@@ -90,8 +90,8 @@ func (c *Client) Device(ctx context.Context, iface string) (Device, error) {
 	return d, err
 }
 
-// Devices returns every device that has a DHCPv4 lease. Devices that vanish
-// meanwhile are left out.
+// Devices returns every device that has a DHCPv4 lease. Devices that are
+// removed meanwhile are omitted.
 func (c *Client) Devices(ctx context.Context) ([]Device, error) {
 	var paths []dbus.ObjectPath
 	if err := c.get(ctx, managerPath, busName, "Devices", &paths); err != nil {
@@ -110,7 +110,7 @@ func (c *Client) Devices(ctx context.Context) ([]Device, error) {
 	return out, nil
 }
 
-// read takes the state and the lease's path at one moment, the lease after it.
+// read reads the state and the path of the lease in one call, then the lease.
 func (c *Client) read(ctx context.Context, path dbus.ObjectPath) (Device, error) {
 	props, err := c.all(ctx, path, device)
 	if err != nil {
@@ -140,8 +140,8 @@ func (c *Client) read(ctx context.Context, path dbus.ObjectPath) (Device, error)
 	return d, nil
 }
 
-// DNSConfig returns what DnsManager.Configuration has for the interface; an
-// empty one if NetworkManager wants nothing.
+// DNSConfig returns what DnsManager.Configuration has for the interface. It is
+// empty if NetworkManager wants no nameservers.
 func (c *Client) DNSConfig(ctx context.Context, iface string) (DNSConfig, error) {
 	var raw []properties
 	if err := c.get(ctx, dnsPath, dnsManager, "Configuration", &raw); err != nil {
@@ -159,9 +159,9 @@ func (c *Client) DNSConfig(ctx context.Context, iface string) (DNSConfig, error)
 //
 // NetworkManager 1.42.4 loses a link's entry of DnsManager.Configuration on a
 // reapply after ipv6.method was changed, and then empties the link in resolved,
-// while IP4Config still has the servers. So it counts for a link without an
-// entry that nothing excludes; but not before the device has been up for a
-// while: what excludes the entry may still be on its way (global-dns on 1.42.4).
+// while IP4Config still has the servers. Use it for a link without an entry,
+// unless the link is excluded, and not before the device has been up for some
+// time: the entry that excludes it may follow later (global-dns on 1.42.4).
 func (c *Client) IP4DNSConfig(ctx context.Context, d Device) (DNSConfig, error) {
 	if d.ip4Config == "" || d.ip4Config == "/" {
 		return DNSConfig{}, nil
@@ -183,7 +183,7 @@ func (c *Client) IP4DNSConfig(ctx context.Context, d Device) (DNSConfig, error) 
 }
 
 // GlobalDNS reports whether NetworkManager has a global DNS configuration, which
-// replaces that of all links. DnsManager.Configuration can miss it for a while.
+// replaces that of all links. DnsManager.Configuration may not have it yet.
 func (c *Client) GlobalDNS(ctx context.Context) (bool, error) {
 	var config properties
 	err := c.get(ctx, managerPath, busName, "GlobalDnsConfiguration", &config)
@@ -218,7 +218,7 @@ func plain(props properties) map[string]any {
 	return out
 }
 
-// gone reports whether the object has gone meanwhile.
+// gone reports whether the object was removed meanwhile.
 func gone(err error) bool {
 	switch errorName(err) {
 	case errUnknownDevice, errUnknownObject, errUnknownMethod:
@@ -227,8 +227,8 @@ func gone(err error) bool {
 	return false
 }
 
-// wrap turns D-Bus error names into the sentinels of this package. godbus says of
-// an ended context only that it has ended; its cause says what was waited for.
+// wrap maps D-Bus error names to the errors of this package. For an ended context
+// godbus returns only that it has ended, so its cause is used.
 func wrap(ctx context.Context, what string, err error) error {
 	switch name := errorName(err); {
 	case err == nil:

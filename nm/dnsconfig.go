@@ -14,21 +14,21 @@ const (
 	keyDNSPriority    = "priority"
 )
 
-// DNSConfig is what NetworkManager wants a link to have, whoever gives it to the
-// resolver. It honours ipv4.ignore-auto-dns, ipv4.dns, global-dns and the
-// like, and is the same in every DNS mode.
+// DNSConfig is the DNS configuration that NetworkManager wants for a link. It
+// honours ipv4.ignore-auto-dns, ipv4.dns, global-dns and similar settings, and does
+// not depend on the DNS mode.
 type DNSConfig struct {
 	// Nameservers of both address families, each in NetworkManager's order.
 	Nameservers []netip.Addr
-	// Domains are search domains, without repeats in another case.
+	// Domains are search domains, without duplicates (ignoring case).
 	Domains []string
-	// Other holds servers that are no plain addresses (DNS over TLS with a
+	// Other has servers that are not plain addresses (DNS over TLS with a
 	// name, another port), as NetworkManager spells them.
 	Other []string
-	// Global says that a global DNS configuration replaces that of all links:
-	// then all else is empty.
+	// Global reports whether a global DNS configuration replaces that of all
+	// links. All other fields are then empty.
 	Global bool
-	// Excluded says that there is no entry for the link because one of another
+	// Excluded reports whether the link has no entry because that of another
 	// interface has a negative priority (ipv4.dns-priority).
 	Excluded bool
 }
@@ -36,7 +36,7 @@ type DNSConfig struct {
 // Empty reports whether NetworkManager wants no nameserver at all.
 func (w DNSConfig) Empty() bool { return len(w.Nameservers) == 0 && len(w.Other) == 0 }
 
-// ParseDNSConfig collects the entries of DnsManager.Configuration for one
+// ParseDNSConfig merges the entries of DnsManager.Configuration for one
 // interface: NetworkManager makes one for each address family, none for a
 // family without servers, and entries without an interface for global-dns,
 // which replace all others, even where those are listed beside them (seen with

@@ -1,7 +1,7 @@
-// Package nm reads what NetworkManager says: the event that its dispatcher
-// hands to a script, the DHCPv4 lease of a device, and the DNS settings that
-// NetworkManager wishes a link to have.
+// Package nm reads from NetworkManager: the event that its dispatcher passes to a
+// script, the DHCPv4 lease of a device, and the DNS configuration that
+// NetworkManager wants for a link.
 //
-// It changes nothing in NetworkManager and parses no lease file. Decoding takes
-// plain values; only client.go speaks D-Bus.
+// It changes nothing in NetworkManager and parses no lease files. Parsing functions
+// take plain values; only client.go and snapshot.go use D-Bus.
 package nm

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Action is what happened, as NetworkManager-dispatcher(8) spells it.
+// Action is the action of an event, see NetworkManager-dispatcher(8).
 type Action string
 
-// The actions that can mean a new lease or the end of one. All others
-// (pre-up, hostname, connectivity-change, dns-change, vpn-up, ... and whatever
-// a later NetworkManager adds) are valid and mean nothing to this package.
+// The actions that can mean a new lease or the end of one. Others (pre-up,
+// hostname, connectivity-change, dns-change, vpn-up, and those of later versions)
+// are valid and are ignored.
 const (
 	Up          Action = "up"
 	DHCP4Change Action = "dhcp4-change"
@@ -31,22 +31,21 @@ const maxInterfaceName = 15
 // Event is one call of the dispatcher.
 type Event struct {
 	// Interface is the name of the IP interface; "none" or "" for actions
-	// that belong to no device.
+	// without a device.
 	Interface string
 	Action    Action
-	// External says that NetworkManager did not configure the device but
-	// found it configured (CONNECTION_EXTERNAL=1).
+	// External reports whether the device was configured by another program
+	// (CONNECTION_EXTERNAL=1).
 	External bool
-	// DHCP4 says that the environment has lease variables (DHCP4_*).
-	// NetworkManager sets them only for an activated device, so their absence
-	// proves nothing on a first dhcp4-change or on down.
+	// DHCP4 reports whether the environment has lease variables (DHCP4_*).
+	// NetworkManager sets them only for an activated device, so they can
+	// be missing at the first dhcp4-change and on down although there is a lease.
 	DHCP4 bool
 }
 
-// ParseEvent reads the two arguments that nm-dispatcher gives to a script and
-// its environment ("NAME=value" strings). It fails unless there are exactly an
-// interface and a non-empty action, or if an action of a device names an
-// interface that cannot exist.
+// ParseEvent parses the arguments and the environment ("NAME=value") of a
+// dispatcher script. It fails unless there are exactly two arguments, of which the
+// action is not empty, or if the interface of a device's action has an invalid name.
 func ParseEvent(args, env []string) (Event, error) {
 	if len(args) != 2 {
 		return Event{}, fmt.Errorf("nm: event: %d arguments, want 2: INTERFACE ACTION", len(args))
@@ -77,7 +76,7 @@ func (e Event) Concerns() bool {
 	return false
 }
 
-// CheckInterface tells what is wrong with the name of a network interface. The
+// CheckInterface reports why the name of a network interface is invalid. The
 // rules are the kernel's: 1 to 15 bytes, no slash, colon or white space, not
 // "." or "..".
 func CheckInterface(name string) error {

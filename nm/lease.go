@@ -8,7 +8,7 @@ import (
 
 // Keys of DHCP4Config.Options on D-Bus. The names are NetworkManager's
 // (src/core/dhcp/nm-dhcp-options.c); those of the dhclient and dhcpcd plug-ins
-// stand beside them.
+// follow.
 const (
 	keyAddress       = "ip_address"
 	keyRouters       = "routers"                         // option 3
@@ -28,13 +28,13 @@ var (
 	routeIMDS       = netip.PrefixFrom(netip.AddrFrom4([4]byte{169, 254, 169, 254}), 32)
 )
 
-// Lease is what a DHCPv4 lease says. Addresses are IPv4 throughout; entries
-// that cannot be decoded are left out.
+// Lease is a DHCPv4 lease. All addresses are IPv4; entries that cannot be decoded
+// are omitted.
 type Lease struct {
 	// Address is the machine's own address; zero if the lease names none.
 	Address netip.Addr
-	// Nameservers is option 6 in the server's order, as it came: it can
-	// hold unspecified, loopback and repeated addresses.
+	// Nameservers is option 6 in the server's order, unfiltered: it
+	// can contain unspecified, loopback and duplicate addresses.
 	Nameservers []netip.Addr
 	// Domains is option 119, or else option 15.
 	Domains []string
@@ -43,9 +43,9 @@ type Lease struct {
 	// Routes are the destinations of option 121, or else of option 249.
 	Routes []netip.Prefix
 	// WireServer is option 245; zero if the lease has none, or none that
-	// can be decoded. Whether a request may go there is not decided here.
+	// can be decoded. See wire.CheckAddr.
 	WireServer netip.Addr
-	// WireServerErr says why option 245 is not known: it could not be decoded, or
+	// WireServerErr is why option 245 is not known: it could not be decoded, or
 	// the source of the lease does not report it. Nil if it could be decoded, or
 	// is absent.
 	WireServerErr error
@@ -79,8 +79,8 @@ func ParseLease(options map[string]any) Lease {
 }
 
 // Primary reports whether the lease belongs to the primary network interface,
-// the only one that the WireServer is sure to answer: it has a route to the
-// WireServer or to the metadata service, or it offers a default route.
+// the only one that the WireServer is sure to answer: it contains a route to the
+// WireServer or the metadata service, or a default route.
 func (l Lease) Primary() bool {
 	return l.HostRoute() || len(l.Routers) > 0 || slices.ContainsFunc(l.Routes, func(p netip.Prefix) bool { return p.Bits() == 0 })
 }
@@ -102,7 +102,7 @@ func addrs(s string) []netip.Addr {
 	return out
 }
 
-// domains splits a list of names. dhclient closes each with a dot.
+// domains splits a list of names. dhclient appends a dot to each.
 func domains(s string) []string {
 	var out []string
 	for f := range strings.FieldsSeq(s) {

@@ -14,8 +14,7 @@ const (
 	keyEndpoint   = "azureendpoint" // dhcpcd 10.0.7 and later: dotted
 )
 
-// option245 looks for the option under every name. An option that is not there
-// is no error.
+// option245 reads the option under all names. A missing option is not an error.
 func option245(options map[string]any) (netip.Addr, error) {
 	// dhclient prints bytes that are all printable as text and escapes four of
 	// them for the shell; NetworkManager then derives private_245 from the
@@ -36,7 +35,7 @@ func option245(options map[string]any) (netip.Addr, error) {
 // than NetworkManager.
 func DecodeOption245(s string) (netip.Addr, error) { return decode245(s, false) }
 
-// decode245 takes four bytes in any of the forms that DHCP clients write:
+// decode245 decodes four bytes in any of the forms that DHCP clients write:
 // "a8:3f:81:10", "a:0:0:4", "a83f8110", "168.63.129.16", or the four bytes
 // themselves, of which one may be a colon. raw says that the last can occur: then
 // what is four bytes long can be nothing else. A client joins an option that
@@ -83,7 +82,7 @@ func hexBytes(s string) ([]byte, error) {
 	return out, nil
 }
 
-// unescape takes back dhclient's escapes of the shell's special characters.
+// unescape removes dhclient's escapes of the shell's special characters.
 func unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -91,7 +90,7 @@ func unescape(s string) string {
 	return strings.NewReplacer(`\"`, `"`, `\$`, `$`, "\\`", "`", `\\`, `\`).Replace(s)
 }
 
-// quoteLimit bounds what of a DHCP server's bytes an error repeats.
+// quoteLimit bounds the bytes of an option that an error quotes.
 const quoteLimit = 64
 
 func quote(s string) string {

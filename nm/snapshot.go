@@ -8,7 +8,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// Names on the bus that only a snapshot asks for.
+// Names on the bus that only a snapshot uses.
 const (
 	objectsPath     = "/org/freedesktop"
 	managedObjects  = "org.freedesktop.DBus.ObjectManager.GetManagedObjects"
@@ -19,7 +19,7 @@ const (
 	activationExtra = 0x80 // NM_ACTIVATION_STATE_FLAG_EXTERNAL
 )
 
-// States of a device, NMDeviceState, as far as a reader of a snapshot asks.
+// The states of a device, NMDeviceState, that readers of a snapshot need.
 const (
 	StateUnmanaged    = 10
 	StateUnavailable  = 20
@@ -27,7 +27,7 @@ const (
 	StateActivated    = 100
 )
 
-// Snapshot is what NetworkManager says of all devices at one moment.
+// Snapshot is the state of NetworkManager and its devices at one moment.
 type Snapshot struct {
 	Version       string
 	DNSMode       string           // DnsManager.Mode: "default", "none", "systemd-resolved", ...
@@ -43,15 +43,15 @@ type DeviceInfo struct {
 	Managed   bool
 	State     uint32 // NMDeviceState
 	Reason    uint32 // NMDeviceStateReason
-	External  bool   // NetworkManager found it configured
+	External  bool   // configured by another program
 	Profile   Profile
 	Lease     *Lease // nil if there is no DHCPv4 lease, or not yet
 
 	settings dbus.ObjectPath
 }
 
-// Profile is a device's active connection profile. What cannot be read, since
-// it is another user's alone, is zero.
+// Profile is a device's active connection profile. Fields that cannot be
+// read, because the profile is private to a user, are zero.
 type Profile struct {
 	Name             string // "" if no profile is active
 	Method           string // ipv4.method
@@ -62,8 +62,8 @@ type Profile struct {
 	RouteTable       uint32 // ipv4.route-table; 0 for the main table
 }
 
-// Device returns the device of an interface. Open vSwitch has several of one
-// name: the one with the lease counts.
+// Device returns the device of an interface. Open vSwitch has several with
+// the same name: the one with the lease is returned.
 func (s Snapshot) Device(iface string) (DeviceInfo, bool) {
 	var found DeviceInfo
 	ok := false
@@ -75,11 +75,11 @@ func (s Snapshot) Device(iface string) (DeviceInfo, bool) {
 	return found, ok
 }
 
-// DNSConfig returns what NetworkManager wants the interface to have.
+// DNSConfig returns the DNS configuration that NetworkManager wants for the interface.
 func (s Snapshot) DNSConfig(iface string) DNSConfig { return ParseDNSConfig(s.Configuration, iface) }
 
-// ReadSnapshot reads all of it in one round trip, and one more for each active
-// profile. It starts nothing; the error is ErrNotRunning without NetworkManager.
+// ReadSnapshot reads a snapshot, in one round trip and one more per active profile.
+// It starts no service; the error is ErrNotRunning without NetworkManager.
 func ReadSnapshot(ctx context.Context, conn *dbus.Conn) (Snapshot, error) {
 	call := func(path dbus.ObjectPath, method string, to any) error {
 		err := conn.Object(busName, path).CallWithContext(ctx, method, dbus.FlagNoAutoStart).Store(to)
@@ -149,7 +149,7 @@ func (objects managed) device(p properties) DeviceInfo {
 	return d
 }
 
-// read takes what is asked of a profile's ipv4 settings.
+// read decodes the ipv4 settings of a profile.
 func (p *Profile) read(ipv4 properties) {
 	p.Method = property[string](ipv4, "method")
 	p.IgnoreAutoDNS = property[bool](ipv4, "ignore-auto-dns")
@@ -159,8 +159,8 @@ func (p *Profile) read(ipv4 properties) {
 	p.DNS = len(property[[]string](ipv4, "dns-data")) > 0 || len(property[[]uint32](ipv4, "dns")) > 0
 }
 
-// property returns one of a number of properties; the zero value if it is not
-// there, or of another type.
+// property returns a property, or the zero value if it is missing or of another
+// type.
 func property[T any](props properties, name string) T {
 	v, _ := props[name].Value().(T)
 	return v

@@ -25,8 +25,8 @@ const (
 	defaultCallFlag = 0  // resolved is started by the bus if it is enabled and not running
 )
 
-// Manager talks to systemd-resolved over one bus connection. Every method
-// returns when its context ends.
+// Manager calls systemd-resolved over one bus connection. Every method returns when
+// its context ends.
 type Manager struct {
 	obj dbus.BusObject
 }
@@ -36,8 +36,8 @@ func NewManager(conn *dbus.Conn) *Manager {
 	return &Manager{obj: conn.Object(busName, managerPath)}
 }
 
-// State reads what resolved holds for the link and for all, in one round trip.
-// A link that resolved does not know has no servers: only setting tells.
+// State reads the configuration of the link and the global one, in one round trip.
+// For a link that resolved does not know, it returns no servers and no error.
 func (m *Manager) State(ctx context.Context, ifindex int) (State, error) {
 	var props map[string]dbus.Variant
 	if err := m.obj.CallWithContext(ctx, propertiesAll, defaultCallFlag, manager).Store(&props); err != nil {
@@ -50,9 +50,9 @@ func (m *Manager) State(ctx context.Context, ifindex int) (State, error) {
 	return s, nil
 }
 
-// SetNameservers replaces the link's nameservers; none clears them. resolved
-// refuses the whole list for one bad address (0.0.0.0, ::, its own stub) and
-// keeps the old one then.
+// SetNameservers replaces the link's nameservers; an empty list removes them. If one
+// address is invalid (0.0.0.0, ::, its own stub), resolved refuses the whole list and
+// keeps the old one.
 func (m *Manager) SetNameservers(ctx context.Context, ifindex int, servers []netip.Addr) error {
 	type address struct {
 		Family int32
@@ -69,8 +69,8 @@ func (m *Manager) SetNameservers(ctx context.Context, ifindex int, servers []net
 	return wrap(ctx, "set nameservers", ifindex, err)
 }
 
-// SetDomains replaces the link's domains by these search domains; none clears
-// them.
+// SetDomains replaces the link's domains by these search domains; an empty list
+// removes them.
 func (m *Manager) SetDomains(ctx context.Context, ifindex int, names []string) error {
 	list := make([]Domain, len(names))
 	for i, n := range names {
@@ -80,8 +80,8 @@ func (m *Manager) SetDomains(ctx context.Context, ifindex int, names []string) e
 	return wrap(ctx, "set domains", ifindex, err)
 }
 
-// FlushCaches makes resolved forget negative answers from before a change. It
-// does not wait for that: a resolved that is gone has nothing to forget.
+// FlushCaches makes resolved drop negative answers from before a change. It does not
+// wait for a reply: a resolved that has exited has no cache.
 func (m *Manager) FlushCaches(ctx context.Context) error {
 	if err := m.obj.CallWithContext(ctx, flushCaches, dbus.FlagNoReplyExpected|dbus.FlagNoAutoStart).Err; err != nil {
 		return fmt.Errorf("resolv: flush caches: %w", err)
@@ -89,24 +89,24 @@ func (m *Manager) FlushCaches(ctx context.Context) error {
 	return nil
 }
 
-// The failures that a caller branches on.
+// Errors that callers can check for with errors.Is.
 var (
-	// ErrNotRunning says that resolved is absent, disabled, masked or cannot
+	// ErrNotRunning: resolved is absent, disabled, masked or cannot
 	// be started.
 	ErrNotRunning = errors.New("systemd-resolved is not available")
-	// ErrLinkBusy says that systemd-networkd owns the link, or that it is the
+	// ErrLinkBusy: systemd-networkd manages the link, or it is the
 	// loopback device.
 	ErrLinkBusy = errors.New("systemd-networkd owns the link")
-	// ErrNoReply says that resolved ended before it answered: a change may have
-	// been made.
+	// ErrNoReply: resolved exited before it answered; a change may have been
+	// made.
 	ErrNoReply = errors.New("systemd-resolved ended before it answered")
-	// ErrNoSuchLink says that resolved does not know the link, or not yet.
+	// ErrNoSuchLink: resolved does not know the link, or not yet.
 	ErrNoSuchLink = errors.New("systemd-resolved does not know the link")
 )
 
-// sentinel maps the names of D-Bus errors. Which one stands for a resolved
-// that is not there depends on the bus (dbus-daemon or dbus-broker) and on how
-// it is missing.
+// sentinel maps the names of D-Bus errors to errors of this package. If resolved is
+// not running, the name depends on the bus (dbus-daemon or dbus-broker) and on the
+// reason.
 func sentinel(name string) error {
 	switch {
 	case name == "org.freedesktop.DBus.Error.ServiceUnknown", // no service file
@@ -127,8 +127,8 @@ func sentinel(name string) error {
 	return nil
 }
 
-// wrap names what was not done and why. godbus says of an ended context only
-// that it has ended; its cause says what was waited for.
+// wrap adds what failed to an error. For an ended context godbus returns only that
+// it has ended, so its cause is used.
 func wrap(ctx context.Context, what string, ifindex int, err error) error {
 	if err == nil {
 		return nil

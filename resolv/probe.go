@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	probeTimeout = 2 * time.Second // for one question, over UDP and TCP together
-	udpTimeout   = 1 * time.Second // then it is asked once more: a datagram can get lost
-	probeUDPSize = 1232            // what passes everywhere without fragments, dnsflagday.net/2020
+	probeTimeout = 2 * time.Second // for one query, over UDP and TCP together
+	udpTimeout   = 1 * time.Second // then the query is sent once more, as a datagram can get lost
+	probeUDPSize = 1232            // avoids fragmentation, dnsflagday.net/2020
 	dnsPort      = "53"
 )
 
-// ErrNoAnswer says that a nameserver was silent for as long as it was given.
+// ErrNoAnswer is returned if a nameserver did not answer in time.
 var ErrNoAnswer = errors.New("no answer in time")
 
-// Answer is what a nameserver said to one question.
+// Answer is the answer of a nameserver to one query.
 type Answer struct {
 	Server    netip.Addr
 	Rcode     int           // DNS response code, RFC 1035 section 4.1.1; any code is an answer
@@ -30,15 +30,15 @@ type Answer struct {
 	EDNS      bool          // the server speaks EDNS0
 }
 
-// Probe asks a nameserver for the root's NS records, which any resolver can
-// answer: over UDP with EDNS0, and over TCP if that answer is cut. It
-// takes 2 s at the most, and the error is ErrNoAnswer then or when ctx ends. A
-// server that refuses the question has answered.
+// Probe queries a nameserver for the NS records of the root zone, which any resolver
+// can answer: over UDP with EDNS0, and over TCP if that answer is truncated. It takes
+// at most 2 s. The error is ErrNoAnswer after that time or when ctx ends. A server that
+// refuses the query has answered.
 func Probe(ctx context.Context, server netip.Addr) (Answer, error) {
 	return Ask(ctx, server, ".", dns.TypeNS)
 }
 
-// Ask puts one question to a nameserver in the way that Probe does. The name
+// Ask sends one query to a nameserver in the same way as Probe. The name
 // need not end in a dot; qtype is a DNS RR type.
 func Ask(ctx context.Context, server netip.Addr, name string, qtype uint16) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -61,9 +61,8 @@ func Ask(ctx context.Context, server netip.Addr, name string, qtype uint16) (Ans
 	return a, nil
 }
 
-// askUDP asks a second time, from another port, where the first time there was
-// no answer: the datagram got lost, or the machine's own IPv6 address was not
-// usable yet.
+// askUDP sends the query again, from another port, if there is no answer: the
+// datagram may be lost, or the machine's own IPv6 address not usable yet.
 func askUDP(ctx context.Context, q *dns.Msg, server netip.Addr) (*dns.Msg, time.Duration, error) {
 	first, cancel := context.WithTimeout(ctx, udpTimeout)
 	defer cancel()
@@ -79,8 +78,8 @@ func timedOut(err error) bool {
 	return ok && e.Timeout()
 }
 
-// exchange bounds the whole by the context: the library takes only its
-// deadline, and that anew for dialling and for reading.
+// exchange returns when the context ends: the library uses only its deadline, and
+// applies it to dialling and reading separately.
 func exchange(ctx context.Context, network string, q *dns.Msg, server netip.Addr) (*dns.Msg, time.Duration, error) {
 	client := &dns.Client{Net: network, UDPSize: probeUDPSize}
 	deadline, _ := ctx.Deadline()

@@ -17,7 +17,7 @@ const (
 	noCache         = uint64(1) << 12 // SD_RESOLVED_NO_CACHE, since systemd 248
 )
 
-// Snapshot is what resolved says of all links at one moment.
+// Snapshot is the state of resolved and its links at one moment.
 type Snapshot struct {
 	ResolvConf string // ResolvConfMode: "stub", "uplink", "static", "missing", "foreign"; "" before systemd 254
 	Stub       string // DNSStubListener: "yes", "no", "udp", "tcp"
@@ -25,14 +25,14 @@ type Snapshot struct {
 	Links      map[int]Link // by index: those with nameservers or domains
 }
 
-// Link is a link's part of a snapshot.
+// Link is the state of one link in a snapshot.
 type Link struct {
 	State
 	DNSSEC     string // "yes", "no", "allow-downgrade"
 	DNSOverTLS string // "yes", "no", "opportunistic"
 }
 
-// Addrs returns the link's servers and then those of no link, each once.
+// Addrs returns the servers of the link and then the global ones, without duplicates.
 func (s State) Addrs() []netip.Addr {
 	var out []netip.Addr
 	for _, srv := range slices.Concat(s.Nameservers, s.Global) {
@@ -43,15 +43,15 @@ func (s State) Addrs() []netip.Addr {
 	return out
 }
 
-// State returns what resolved holds for a link and for all.
+// State returns the configuration of a link and the global one.
 func (s Snapshot) State(ifindex int) State {
 	state := s.Links[ifindex].State
 	state.Global = s.Global
 	return state
 }
 
-// ReadSnapshot reads it in one round trip, and one more for each link that has
-// nameservers. It starts nothing; the error is ErrNotRunning without resolved.
+// ReadSnapshot reads a snapshot, in one round trip and one more per link with
+// nameservers. It starts no service; the error is ErrNotRunning without resolved.
 func ReadSnapshot(ctx context.Context, conn *dbus.Conn) (Snapshot, error) {
 	var props map[string]dbus.Variant
 	all := func(path dbus.ObjectPath, iface string) error {
@@ -91,7 +91,7 @@ func text(props map[string]dbus.Variant, name string) string {
 	return s
 }
 
-// Found is what resolved found for a name.
+// Found is the result of resolving a name with resolved.
 type Found struct {
 	Addrs []netip.Addr
 	// Error is the name of the D-Bus error if a nameserver answered, but without
@@ -99,8 +99,8 @@ type Found struct {
 	Error string
 }
 
-// LookUp resolves a name by way of resolved, not from its cache. An answer
-// without an address is no error. It starts nothing.
+// LookUp resolves a name with resolved, bypassing its cache. An answer without an
+// address is not an error. It starts no service.
 func LookUp(ctx context.Context, conn *dbus.Conn, name string) (Found, error) {
 	type record struct {
 		Ifindex int32

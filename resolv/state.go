@@ -9,7 +9,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// Server is a nameserver as resolved holds it.
+// Server is a nameserver in resolved's configuration.
 type Server struct {
 	Addr netip.Addr
 	Port uint16 // 0: the protocol's own
@@ -22,7 +22,7 @@ type Domain struct {
 	RouteOnly bool
 }
 
-// State is what resolved holds for one link and for all.
+// State is resolved's configuration of one link, and the global one.
 type State struct {
 	Global      []Server // servers that belong to no link (DNS= in resolved.conf, a foreign resolv.conf)
 	Nameservers []Server // servers of the link, in resolved's order
@@ -46,8 +46,8 @@ func (s State) Contains(want []netip.Addr) bool {
 }
 
 // EqualDomains reports whether the link has exactly these search domains, in any
-// order. Case does not count, nor does a closing dot: resolved keeps one of two
-// names that differ in no more.
+// order. Case does not count, nor does a closing dot: resolved drops
+// names that differ only in these.
 func (s State) EqualDomains(want []string) bool {
 	set := map[string]bool{}
 	for _, d := range want {
@@ -78,7 +78,7 @@ type (
 	}
 )
 
-// parseState picks one link's part out of the Manager's properties.
+// parseState returns the state of one link from the Manager's properties.
 func parseState(props map[string]dbus.Variant, ifindex int) (State, error) {
 	var servers []server
 	if err := property(props, "DNSEx", &servers); err != nil {

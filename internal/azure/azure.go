@@ -1,4 +1,4 @@
-// Package azure tells whether this machine is an Azure VM.
+// Package azure detects whether this machine is an Azure VM.
 package azure
 
 import (

@@ -5,14 +5,14 @@ import (
 	"unicode"
 )
 
-// hidden is in the place of what is for nobody to read.
+// hidden replaces secrets.
 const hidden = "[...]"
 
-// minSecret is how long a run of letters and digits is that is taken for a key.
+// minSecret is the length of a run of letters and digits that is treated as a key.
 const minSecret = 40
 
-// clean makes a line that everyone may read of one that anyone may have written:
-// without control characters and the secrets that are known to get into logs.
+// clean removes control characters and known forms of secrets from a log line, so
+// that every user may read it.
 func clean(line string) string {
 	line = strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) {

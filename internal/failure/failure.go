@@ -1,6 +1,6 @@
-// Package failure says why a boot failed: which units of systemd, and what they
-// logged last. It is for an initrd too, where there may be no system bus, nor any
-// of the usual tools but journalctl.
+// Package failure describes why a boot failed: the failed systemd units, and what
+// they logged last. It also works in an initrd without a system bus; it needs
+// systemctl and journalctl.
 package failure
 
 import (
@@ -26,7 +26,7 @@ const (
 	unitFailed = "MESSAGE_ID=be02cf6855d2428ba40df7e9d022f03d"
 )
 
-// Unit is a unit of systemd, or what else failed.
+// Unit is a systemd unit, or another cause of the failure.
 type Unit struct {
 	Name  string
 	Lines []string // what it logged, newest first

@@ -1,5 +1,5 @@
-// Package journal writes entries to journald in its native protocol, or as
-// plain text where journald is not there, and never holds the program up.
+// Package journal writes entries to journald in its native protocol, or as text if
+// journald is not running, and never blocks the program.
 package journal
 
 import (
@@ -25,12 +25,12 @@ const (
 	fieldPrefix     = "NM_AZURE_"
 )
 
-// socketPath is where journald listens. slog-journal has it built in and takes
-// a socket that is not there for success, so it is looked at here.
+// socketPath is the socket of journald. slog-journal uses the same path and treats a
+// missing socket as success, so it is checked here.
 const socketPath = "/run/systemd/journal/socket"
 
 const (
-	// queueLength bounds what waits for journald; what comes beyond is dropped.
+	// queueLength bounds the entries that wait for journald; further ones are dropped.
 	queueLength = 64
 	// maxText bounds the text of one entry's MESSAGE, in bytes.
 	maxText = 2048
@@ -44,11 +44,11 @@ type Journal struct {
 
 // New returns a Journal. argv0 is os.Args[0]: slog-journal takes its base name
 // for SYSLOG_IDENTIFIER, which is wrong under another name in dispatcher.d.
-// Text goes to stderr where journald is not there.
+// Text is written to stderr if journald is not running.
 //
-// A write to a full journald blocks for good, so entries go through one
-// goroutine and a queue that drops what does not fit. Nothing is opened before
-// the first entry.
+// A write to a full journald blocks without limit, so one goroutine writes the
+// entries from a queue that drops what does not fit. Nothing is opened before the
+// first entry.
 func New(argv0 string, stderr io.Writer) *Journal {
 	return start(func() slog.Handler { return open(argv0, stderr) }, stderr)
 }
@@ -137,7 +137,7 @@ func (j *Journal) Close(limit time.Duration) {
 	}
 }
 
-// text writes entries as lines, for where there is no journald.
+// text is a handler that writes entries as lines.
 type text struct{ w io.Writer }
 
 func (t text) Enabled(context.Context, slog.Level) bool { return true }

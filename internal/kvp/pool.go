@@ -1,10 +1,10 @@
 // Package kvp reports to Azure's host how provisioning went, without a network:
 // in a record in the pool of Hyper-V's key-value pair exchange, which the host
-// reads when the health report arrives, or when it has waited in vain.
+// reads when the health report arrives, or when its time limit is reached.
 //
-// There is one record in a boot, rewritten in its place whenever its result or
-// reason changes; so is one that an earlier boot has left. Where no hv_kvp_daemon
-// has made the pool nothing is written.
+// There is one record per boot, overwritten in place when its result or reason
+// changes; a record of an earlier boot is overwritten too. Nothing is written if
+// hv_kvp_daemon has not created the pool.
 package kvp
 
 import (
@@ -32,11 +32,11 @@ const (
 	maxRecords = 1024 // what the daemon reads
 )
 
-// lockLimit bounds all the waiting for the pool's locks together: anyone who can
+// lockLimit bounds the total time of waiting for the pool's locks: any user who can
 // read the file can lock it.
 const lockLimit = 250 * time.Millisecond
 
-// ErrLocked says that another process keeps the pool locked.
+// ErrLocked is returned if another process keeps the pool locked.
 var ErrLocked = errors.New("the pool is locked")
 
 // Reporter keeps the record of a boot. Its methods may be called concurrently.
@@ -63,7 +63,7 @@ func (r *Reporter) Report(reason string) error {
 	if r.told && r.reason == reason {
 		return nil
 	}
-	// No link is followed, and no FIFO holds the program up.
+	// No symbolic link is followed, and a FIFO does not block.
 	f, err := os.OpenFile(r.Path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

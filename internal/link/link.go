@@ -1,5 +1,5 @@
-// Package link reads what the kernel says about network interfaces and routes
-// from /sys and /proc, without opening a socket.
+// Package link reads network interfaces and routes from /sys and /proc, without a
+// socket.
 package link
 
 import (
@@ -42,7 +42,7 @@ func Index(root fs.FS, iface string) (int, error) {
 	return n, nil
 }
 
-// Slave reports whether the interface is part of a bond, a bridge or the like:
+// Slave reports whether the interface is a port of a bond, bridge or similar device:
 // the lease is then its master's. Azure's accelerated networking makes such
 // pairs. A VRF, the master with the flags MASTER and NOARP, has no lease.
 func Slave(root fs.FS, iface string) bool {

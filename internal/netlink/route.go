@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Route is the kernel's answer to where packets for an address go.
+// Route is the kernel's route for an address.
 type Route struct {
 	Index   int        // of the interface; 0 if none
 	Gateway netip.Addr // zero if the address is on the link
@@ -75,8 +75,8 @@ func ask(q []byte) (m syscall.NetlinkMessage, err error) {
 	return m, nil
 }
 
-// Rules returns the priorities of the IPv4 rules that somebody has put before the
-// main table's, in the order in which they apply.
+// Rules returns the priorities of the IPv4 rules that were added before the main
+// table's, in the order in which they apply.
 func Rules() ([]int, error) {
 	var messages []syscall.NetlinkMessage
 	dump, err := syscall.NetlinkRIB(unix.RTM_GETRULE, unix.AF_INET)

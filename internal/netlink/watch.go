@@ -1,5 +1,5 @@
-// Package netlink asks the kernel about IPv4 routes and hears of their changes,
-// over rtnetlink(7).
+// Package netlink reads IPv4 routes and rules from the kernel and watches for
+// changes, with rtnetlink(7).
 package netlink
 
 import (
@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxMessage is more than the kernel puts into one notification or answer.
+// maxMessage is larger than any notification or answer of the kernel.
 const maxMessage = 8 << 10
 
 // Changes delivers a value when IPv4 routes or addresses have changed since the
@@ -41,8 +41,8 @@ func Changes(ctx context.Context) (<-chan struct{}, error) {
 	return changes, nil
 }
 
-// WaitRoute waits until there is a route to dst. The error is
-// the context's, or why changes cannot be heard of.
+// WaitRoute waits until there is a route to dst. The error is the context's, or why
+// changes cannot be watched.
 func WaitRoute(ctx context.Context, dst netip.Addr) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -62,7 +62,7 @@ func WaitRoute(ctx context.Context, dst netip.Addr) error {
 	}
 }
 
-// open opens a socket that hears of the groups.
+// open opens a socket that is subscribed to the groups.
 func open(flags int, groups uint32) (int, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|flags, unix.NETLINK_ROUTE)
 	if err != nil {

@@ -45,8 +45,8 @@ func Connect(ctx, limit context.Context) (*dbus.Conn, error) {
 }
 
 // StartUnit asks systemd to start a unit and returns when the job is queued; it
-// does not wait for the unit. Nor does it wait longer than ctx for a systemd that
-// is busy: that has the request, and whoever leaves the bus does not take it back.
+// does not wait for the unit. If systemd is busy it returns when ctx ends; the
+// request stays queued after the connection is closed.
 func StartUnit(ctx context.Context, conn *dbus.Conn, unit string) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("start %s: %w", unit, context.Cause(ctx))
