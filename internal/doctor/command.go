@@ -8,7 +8,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 )
 
-// shell quotes a word for a shell where that is needed.
+// shell quotes a word for the shell if necessary.
 func shell(word string) string {
 	plain := func(c rune) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./:@", c)
@@ -19,7 +19,7 @@ func shell(word string) string {
 	return fmt.Sprintf("'%s'", strings.ReplaceAll(word, "'", `'\''`))
 }
 
-// modify are the commands that change a profile; none if none is known.
+// modify returns the commands that change the profile; none if it is not known.
 func modify(profile, settings string) []string {
 	if profile == "" {
 		return nil
@@ -27,7 +27,7 @@ func modify(profile, settings string) []string {
 	return []string{"sudo nmcli connection modify " + shell(profile) + " " + settings, "sudo nmcli connection up " + shell(profile)}
 }
 
-// again is the command that has the program look at the interface again.
+// again returns the command that makes the hook run again.
 func again(s *machine.Snapshot) string {
 	d, known := s.Device()
 	switch {
@@ -39,8 +39,8 @@ func again(s *machine.Snapshot) string {
 	return "sudo nmcli device reapply " + shell(s.Interface)
 }
 
-// reconfigure is the command that has the interface's routes set again; by
-// systemd-networkd it asks the DHCP server too.
+// reconfigure returns the command that configures the interface's routes again;
+// with systemd-networkd it also queries the DHCP server.
 func reconfigure(s *machine.Snapshot) string {
 	if s.ByNetworkd() {
 		return "sudo networkctl reconfigure " + shell(s.Interface)
@@ -48,7 +48,7 @@ func reconfigure(s *machine.Snapshot) string {
 	return again(s)
 }
 
-// checkIn is the command that checks in: by the unit, where there is one.
+// checkIn returns the command that checks in, with the unit if possible.
 func checkIn(s *machine.Snapshot) string {
 	if u := s.Units; !u.Systemd || u.Status.Err == nil && u.Of(machine.UnitCheckIn).File == "" {
 		return "sudo nm-azure-dispatch check-in"
@@ -56,7 +56,7 @@ func checkIn(s *machine.Snapshot) string {
 	return "sudo systemctl start " + machine.UnitCheckIn
 }
 
-// list is for people.
+// list joins values for messages.
 func list(addrs []netip.Addr) string {
 	if len(addrs) == 0 {
 		return "none"

@@ -55,11 +55,11 @@ func deviceNetworkd(s *machine.Snapshot) Step {
 }
 
 // noAddress reports whether a device is disconnected because no DHCP server has
-// answered, which is for the next step to say: NMDeviceStateReason
+// answered, which the next step reports: NMDeviceStateReason
 // IP_CONFIG_UNAVAILABLE, DHCP_START_FAILED, DHCP_ERROR and DHCP_FAILED.
 func noAddress(reason uint32) bool { return reason == 5 || reason >= 15 && reason <= 17 }
 
-// reasonText spells out the states' reasons that operators meet.
+// reasonText has texts for common reasons of a state.
 func reasonText(reason uint32) string {
 	texts := map[uint32]string{
 		0: "", 1: "", 7: ": it lacks a password", 36: ": it was removed", 38: ": its profile was deleted", 39: ": a user disconnected it", 40: ": the carrier changed",
@@ -84,7 +84,7 @@ func stateName(state uint32) string {
 	return "being activated"
 }
 
-// reached reports whether the WireServer answers, by either of its addresses.
+// reached reports whether the WireServer answers at either address.
 func reached(s *machine.Snapshot) bool {
 	return s.Probes.GoalState.Err == nil || s.Target().Server != wire.DefaultAddr && s.Probes.Default.Err == nil
 }

@@ -1,9 +1,8 @@
-// Package doctor judges a snapshot of the machine, from the platform to a
-// resolved name, and says of each step what was found and what to do about it.
+// Package doctor checks a snapshot of the machine, from the platform to a resolved
+// name, and reports for each step what was found and how to fix it.
 //
-// Every check is a pure function of the snapshot. None of them knows when a
-// link's nameservers are the program's to change: they ask the policy of package
-// dispatch.
+// Every check is a pure function of the snapshot. Whether a link's nameservers may
+// be changed is decided by the policy of package dispatch.
 package doctor
 
 import (
@@ -13,24 +12,24 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 )
 
-// Verdict is the result of a step in a word.
+// Verdict is the result of a step.
 type Verdict string
 
 // The verdicts.
 const (
 	OK      Verdict = "ok"
-	Warn    Verdict = "warn" // it works, or may; worth a look
+	Warn    Verdict = "warn" // it works, or may work
 	Fail    Verdict = "fail"
-	Skipped Verdict = "skipped" // there is nothing to check, mostly because of an earlier failure
+	Skipped Verdict = "skipped" // not checked, usually because an earlier step failed
 )
 
 // Step is the result of one check. It is part of the JSON output.
 type Step struct {
 	Name    string  `json:"name"`
 	Verdict Verdict `json:"verdict"`
-	Code    string  `json:"code"` // stable: what was found
+	Code    string  `json:"code"` // identifies what was found; stable
 	Seen    string  `json:"seen"`
-	Remedy  string  `json:"remedy"` // a sentence, mostly with what to type; "" if nothing is to be done
+	Remedy  string  `json:"remedy"` // a sentence, often with commands; "" if none
 
 	say string   // the sentence
 	run []string // the commands, one after the other
@@ -46,21 +45,19 @@ func fail(code, seen, say string, run ...string) Step {
 	return Step{Verdict: Fail, Code: code, Seen: seen, say: say, run: run}
 }
 
-// check is one step. A check comes behind all that it needs.
+// check is one step. It follows all steps that it needs.
 type check struct {
 	name  string
-	needs string // a step that must not have failed, or been skipped, for this one to make sense
-	// nm says that there is nothing to check where systemd-networkd configures the
-	// interface.
+	needs string // a step that must not have failed or been skipped
+	// nm: the step is skipped if systemd-networkd configures the interface.
 	nm bool
-	// moot says that what the check is about has served its purpose once Azure has
-	// received Ready and names resolve: then it is no failure.
+	// moot: a failure is a warning once Azure has received Ready and names resolve.
 	moot  bool
 	judge func(*machine.Snapshot) Step
 }
 
 // checks returns the steps in their order: a cause before its consequences.
-// Their names are an interface.
+// Their names never change.
 func checks() []check {
 	return []check{
 		{stepPlatform, "", false, false, platform},
@@ -87,7 +84,7 @@ func checks() []check {
 
 const stepPlatform = "platform"
 
-// Judge makes all checks of a snapshot. On a machine that is not Azure all but
+// Judge runs all checks on a snapshot. If the machine is not an Azure VM, all but
 // the first are skipped.
 func Judge(s *machine.Snapshot) []Step {
 	elsewhere := skip("not-azure", "this machine is not Azure")

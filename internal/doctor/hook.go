@@ -19,7 +19,7 @@ const (
 	scriptType = "NetworkManager_dispatcher_script_t"
 )
 
-// hook applies the rules by which nm-dispatcher runs or skips a script.
+// hook checks the hook by the rules of nm-dispatcher for running a script.
 func hook(s *machine.Snapshot) Step {
 	h := s.Hook
 	name, file := "/"+h.Name, "/"+h.File
@@ -60,10 +60,10 @@ func hook(s *machine.Snapshot) Step {
 	return ok(name)
 }
 
-// labels checks that SELinux lets nm-dispatcher run the hook in a domain of its
-// own. That happens only to a file of one type; the link to it must be of that
-// type too, or nm-dispatcher may not read it. In its own domain nm-dispatcher
-// may not connect to anything, nor read /proc/cmdline.
+// labels checks that SELinux lets nm-dispatcher run the hook in the domain for
+// custom scripts. This requires a certain type of the file, and of the link to it, or
+// nm-dispatcher may not read it. nm-dispatcher's own domain may neither connect to
+// the WireServer nor read /proc/cmdline.
 func labels(s *machine.Snapshot) (Step, bool) {
 	h, bad := s.Hook, fail
 	if h.Enforce != "1" {

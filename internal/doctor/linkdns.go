@@ -11,7 +11,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 )
 
-// linkDNS compares the nameservers in use with what they should be.
+// linkDNS compares the nameservers in use with the wanted ones.
 func linkDNS(s *machine.Snapshot) Step {
 	switch {
 	case s.Resolved.Err != nil && s.Conf.ResolvConf.Resolved():
@@ -46,9 +46,9 @@ func linkDNS(s *machine.Snapshot) Step {
 	return decided(s, plan, reason)
 }
 
-// decided is for a link that has no nameservers, and that the hook leaves alone
-// since a setting says so: the setting is what can be changed. No server is ever
-// advised that the lease does not have.
+// decided returns the step of a link without nameservers that the hook does not
+// change because of a setting. The remedy changes the setting. Only servers of the
+// lease are recommended.
 func decided(s *machine.Snapshot, plan dispatch.Plan, seen string) Step {
 	p, l, code := s.Profile(), s.Lease(), string(plan.Code)
 	const keep = "; to keep it, name the servers in DNS= in /etc/systemd/resolved.conf"
@@ -72,8 +72,8 @@ func decided(s *machine.Snapshot, plan dispatch.Plan, seen string) Step {
 	return fail(code, seen, "re-run the dispatcher hook once the device is ok", again(s))
 }
 
-// linkDNSNetworkd compares what systemd-networkd has with what systemd-resolved,
-// which reads it by itself, has.
+// linkDNSNetworkd compares the nameservers of systemd-networkd with those of
+// systemd-resolved, which reads them from systemd-networkd.
 func linkDNSNetworkd(s *machine.Snapshot) Step {
 	l, _ := s.NetworkdLink()
 	have := s.Resolved.V.State(s.Index(s.Interface)).Addrs()
@@ -99,7 +99,7 @@ func linkDNSFile(s *machine.Snapshot) Step {
 	return compare("resolv-conf-other", seen, have, want, "have NetworkManager write it", "sudo nmcli general reload dns-rc")
 }
 
-// compare judges the nameservers in use by those that are wanted.
+// compare compares the nameservers in use with the wanted ones.
 func compare(code, seen string, have, want []netip.Addr, say, run string) Step {
 	switch {
 	case len(have) == 0:
@@ -110,7 +110,7 @@ func compare(code, seen string, have, want []netip.Addr, say, run string) Step {
 	return ok(list(have))
 }
 
-// source tells who configured the link's nameservers.
+// source returns what configured the link's nameservers.
 func source(v dispatch.LinkView) string {
 	if v.Record.State == boot.Pushed && v.Have.Equal(v.Record.Nameservers) {
 		return "nm-azure-dispatch"

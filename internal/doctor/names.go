@@ -11,7 +11,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 )
 
-// nameservers judges the answer of each one, asked directly.
+// nameservers checks the answers of the nameservers to direct queries.
 func nameservers(s *machine.Snapshot) Step {
 	replies := s.Probes.Servers.V
 	var said []string
@@ -39,7 +39,7 @@ func nameservers(s *machine.Snapshot) Step {
 	return fail("nameservers-refuse", seen, "have them answer this machine (recursion allowed, forwarders reachable), or set others in the virtual network")
 }
 
-// describe says what a nameserver answered.
+// describe returns the answer of a nameserver as text.
 func describe(r machine.Reply) string {
 	if r.Err != nil {
 		return fmt.Sprintf("%s: no answer", r.Server)
@@ -54,7 +54,7 @@ func describe(r machine.Reply) string {
 	return text
 }
 
-// fine reports whether libc takes the answer: it asks the next server else.
+// fine reports whether libc accepts the answer; otherwise it queries the next server.
 func fine(r machine.Reply) bool {
 	return r.Err == nil && (r.Rcode == dns.RcodeSuccess || r.Rcode == dns.RcodeNameError)
 }
@@ -66,8 +66,8 @@ func rcode(code int) string {
 	return fmt.Sprintf("rcode %d", code)
 }
 
-// lookup judges whether programs resolve a name: by the first service of
-// nsswitch.conf that is there, as libc does.
+// lookup checks whether programs can resolve a name, with the first available
+// service of nsswitch.conf, like libc.
 func lookup(s *machine.Snapshot) Step {
 	name := s.Probes.Name
 	for _, service := range s.Conf.Hosts {
@@ -98,7 +98,7 @@ func lookupResolved(s *machine.Snapshot, name string) Step {
 	return ok(fmt.Sprintf("%s: a nameserver answers that it has no address", name))
 }
 
-// lookupFile is for programs that read /etc/resolv.conf: they ask one server
+// lookupFile checks lookups with /etc/resolv.conf, whose servers are queried one
 // after the other.
 func lookupFile(s *machine.Snapshot, name string) Step {
 	replies := s.Probes.File.V
@@ -126,8 +126,8 @@ func lookupFile(s *machine.Snapshot, name string) Step {
 	return ok(fmt.Sprintf("%s: answered by %s", name, replies[i].Server))
 }
 
-// failedLookup names the setting that keeps systemd-resolved from accepting
-// nameservers that do answer.
+// failedLookup finds the setting because of which systemd-resolved does not accept
+// nameservers that answer.
 func failedLookup(s *machine.Snapshot, seen string) Step {
 	mode := s.Resolved.V.Links[s.Index(s.Interface)]
 	const conf = " in /etc/systemd/resolved.conf, then restart it"
@@ -143,7 +143,7 @@ func failedLookup(s *machine.Snapshot, seen string) Step {
 	return fail("lookup-failed", seen, "fix the nameservers before this, then ask again", "resolvectl query "+shell(s.Probes.Name))
 }
 
-// publicNames checks names that another link takes for itself.
+// publicNames checks lookups that systemd-resolved sends to another link.
 func publicNames(s *machine.Snapshot) (Step, bool) {
 	iface := s.AllNames()
 	if iface == "" || s.Probes.Public.Err == nil {

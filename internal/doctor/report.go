@@ -19,7 +19,7 @@ type Report struct {
 // version counts changes of the JSON output that break its readers.
 const version = 1
 
-// NewReport sums up steps.
+// NewReport returns the report of the steps.
 func NewReport(steps []Step) Report {
 	r := Report{Version: version, Steps: steps}
 	if i := slices.IndexFunc(steps, func(s Step) bool { return s.Verdict == Fail }); i >= 0 {
@@ -28,7 +28,7 @@ func NewReport(steps []Step) Report {
 	return r
 }
 
-// Columns of the output for people.
+// Columns of the text output.
 const (
 	nameColumns    = 15
 	verdictColumns = 8
@@ -52,7 +52,7 @@ func (r Report) Print(w io.Writer, colours bool) error {
 			b.WriteString(s.remedy())
 		}
 		if s.Name == stepPlatform && s.Verdict == Fail {
-			break // nothing else was looked at
+			break // nothing else was checked
 		}
 	}
 	sum := "all is well"
@@ -66,7 +66,7 @@ func (r Report) Print(w io.Writer, colours bool) error {
 	return err
 }
 
-// remedy has each command whole, on a line of its own, to be copied.
+// remedy prints each command on a line of its own, never wrapped, to be copied.
 func (s Step) remedy() string {
 	const margin = "     "
 	text := "  -> " + term.Indent(s.say, len(margin))

@@ -9,12 +9,11 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 )
 
-// mainTable is the routing table that NetworkManager and systemd-networkd use
-// unless they are told otherwise.
+// mainTable is the default routing table of NetworkManager and systemd-networkd.
 const mainTable = 254
 
-// route judges the kernel's own answer, where the WireServer cannot be reached:
-// else it leads there, whatever it is.
+// route checks the kernel's route if the WireServer cannot be reached; otherwise any
+// route is ok.
 func route(s *machine.Snapshot) Step {
 	to, r, err := s.Target().Server, s.Probes.Route.V, s.Probes.Route.Err
 	if err != nil && s.Probes.TCP.Err != nil {
@@ -52,8 +51,8 @@ func route(s *machine.Snapshot) Step {
 	return ok(seen)
 }
 
-// noRoute names what keeps the kernel from sending: a setting of the profile, a
-// rule or a route that says so, or routes that are missing.
+// noRoute finds why there is no route: a setting of the profile, a rule or route that
+// rejects packets, or missing routes.
 func noRoute(s *machine.Snapshot, err error) Step {
 	to, d := s.Target().Server, s.Profile()
 	rules := s.Probes.Route.V.Rules
@@ -90,7 +89,7 @@ func noRoute(s *machine.Snapshot, err error) Step {
 	return fail("route-missing", fmt.Sprintf("%s: %v", seen, err), "have "+manager+" set the routes again", reconfigure(s))
 }
 
-// wrongNIC is for packets that leave by another interface than the one whose
+// wrongNIC returns the step of a route over another interface than the one whose
 // lease has the route.
 func wrongNIC(s *machine.Snapshot, seen, primary string) Step {
 	seen += fmt.Sprintf("; Azure answers %s only, whose lease has the route", primary)

@@ -9,11 +9,11 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 )
 
-// firstExecFailure is the least exit status with which systemd itself ends a
-// process that it could not start, systemd.exec(5).
+// firstExecFailure is the lowest exit status that systemd uses for processes that it
+// could not start, systemd.exec(5).
 const firstExecFailure = 200
 
-// noAnswer is the step of what only systemd knows.
+// noAnswer returns the step if systemd did not answer.
 func noAnswer(err error) Step { return skip("systemd-no-answer", "systemd: "+err.Error()) }
 
 func dispatcher(s *machine.Snapshot) Step {
@@ -35,8 +35,7 @@ func dispatcher(s *machine.Snapshot) Step {
 	return ok(name + " is " + u.File)
 }
 
-// timer checks what starts the unit that finishes the hook's work, or does all
-// of it.
+// timer checks the unit that finishes the work of the hook, and its timer.
 func timer(s *machine.Snapshot) Step {
 	const timer, service = machine.UnitTimer, machine.UnitCheckIn
 	const without = ": what the hook does not finish in time is not done"
@@ -78,8 +77,8 @@ const (
 	stopCloudInit = "sudo touch /etc/cloud/cloud-init.disabled"
 )
 
-// agents that check in too: their units, and what to do about each; nothing
-// about one that is harmless.
+// agents are other agents that check in: their units, and the remedy for each; none
+// if it is harmless.
 var agentList = [...]struct{ unit, name, say, run string }{
 	{"waagent.service", "waagent", keepOne, "sudo systemctl disable --now waagent.service"},
 	{"walinuxagent.service", "waagent", keepOne, "sudo systemctl disable --now walinuxagent.service"},

@@ -16,7 +16,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
-// What to check, and how.
+// Remedies and their commands.
 const (
 	firewall = "check for a rule that blocks TCP port 80 of that address, also in a network appliance on the way"
 	ruleset  = "sudo nft list ruleset"
@@ -73,7 +73,7 @@ func goalState(s *machine.Snapshot) Step {
 	return fail("goal-state-foreign", seen, proxy, curl)
 }
 
-// isNetwork tells a failure of the connection from one of the document.
+// isNetwork reports whether the connection failed, and not the document.
 func isNetwork(err error) bool {
 	_, timeout := errors.AsType[interface {
 		error
@@ -115,8 +115,8 @@ func record(s *machine.Snapshot) Step {
 	return fail("nobody-tries", seen+"; nobody is retrying", once, start...)
 }
 
-// refusal is for a WireServer that answers a goal state and refuses the report:
-// all before is ok, and still Azure does not receive Ready.
+// refusal returns the step of a WireServer that answers the goal state but refuses
+// the report.
 func refusal(seen, last string) Step {
 	code := 0
 	if m := regexp.MustCompile(`: (\d{3}) [A-Z]`).FindStringSubmatch(last); m != nil {
@@ -132,7 +132,7 @@ func refusal(seen, last string) Step {
 	return fail("report-failed", seen, firewall, ruleset)
 }
 
-// Attempts is a number of attempts for people.
+// Attempts returns the number of attempts as text.
 func Attempts(n int) string {
 	if n == 1 {
 		return "1 attempt"

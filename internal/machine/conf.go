@@ -21,30 +21,30 @@ const (
 	libcServers = 3
 )
 
-// Conf is what the configuration of the resolver and of NetworkManager says.
+// Conf is the configuration of the resolver and of NetworkManager.
 type Conf struct {
 	ResolvConf ResolvConf
-	// Hosts are the services that programs look names up with, nsswitch.conf(5),
-	// as far as they ask nameservers: "resolve" and "dns".
+	// Hosts are the services of the hosts line of nsswitch.conf(5) that query
+	// nameservers: "resolve" and "dns".
 	Hosts []string
 	// Links lists the units that systemd-networkd.service pulls in.
 	NetworkdWants []string
 	// Unmanaged and Global are files of NetworkManager's configuration that have
 	// unmanaged-devices, and a [global-dns] section; "" if none has.
 	Unmanaged, Global string
-	// DispatcherBus says that a bus can start nm-dispatcher where there is no
-	// systemd; CloudInitOff that cloud-init is turned off by its file.
+	// DispatcherBus reports whether nm-dispatcher can be started over the bus
+	// without systemd; CloudInitOff whether cloud-init is disabled by its file.
 	DispatcherBus, CloudInitOff bool
 }
 
-// ResolvConf is what /etc/resolv.conf says.
+// ResolvConf is the contents of /etc/resolv.conf.
 type ResolvConf struct {
-	File    string // what it leads to, relative to /
+	File    string // the file that it is or links to, relative to /
 	Servers []netip.Addr
 	Err     error
 }
 
-// Stub reports whether programs ask systemd-resolved by it.
+// Stub reports whether it makes programs query systemd-resolved.
 func (v ResolvConf) Stub() bool {
 	return slices.ContainsFunc(v.Servers, IsStub) || v.File == StubFile
 }
@@ -52,7 +52,7 @@ func (v ResolvConf) Stub() bool {
 // Resolved reports whether systemd-resolved writes the file.
 func (v ResolvConf) Resolved() bool { return v.Stub() || strings.HasPrefix(v.File, resolvedDir) }
 
-// IsStub reports whether resolved listens there, systemd-resolved(8).
+// IsStub reports whether the address is one of resolved's stubs, systemd-resolved(8).
 func IsStub(a netip.Addr) bool {
 	return a == netip.AddrFrom4([4]byte{127, 0, 0, 53}) || a == netip.AddrFrom4([4]byte{127, 0, 0, 54})
 }
@@ -108,7 +108,7 @@ func readResolvConf(root fs.FS) ResolvConf {
 }
 
 // hosts reads the hosts line of nsswitch.conf. Without one libc takes "dns".
-// The service resolve is only there where its module is.
+// The service resolve is ignored if its module is not installed.
 func hosts(root fs.FS) []string {
 	for line := range bytes.Lines(text(root, "etc/nsswitch.conf")) {
 		text, _, _ := strings.Cut(string(line), "#")

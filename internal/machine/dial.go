@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// DialTCP makes a connection and ends it.
+// DialTCP opens a TCP connection and closes it.
 func DialTCP(ctx context.Context, to netip.AddrPort) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", to.String())
 	if err != nil {
@@ -18,8 +18,8 @@ func DialTCP(ctx context.Context, to netip.AddrPort) error {
 	return conn.Close()
 }
 
-// AskSmall asks for a goal state in segments of 536 bytes, which pass
-// everywhere, and waits for the beginning of an answer.
+// AskSmall requests a goal state with segments of 536 bytes, which every path
+// accepts, and waits for the beginning of an answer.
 func AskSmall(ctx context.Context, server netip.Addr) error {
 	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		if e := c.Control(func(fd uintptr) {

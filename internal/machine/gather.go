@@ -19,13 +19,12 @@ const (
 	probeLimit  = 2500 * time.Millisecond
 )
 
-// NoAnswer is the error of what took longer than its limit.
+// NoAnswer returns the error of a source that took longer than its limit.
 type NoAnswer time.Duration
 
 func (e NoAnswer) Error() string { return fmt.Sprintf("no answer within %s", time.Duration(e)) }
 
-// Sources are where a snapshot comes from. Every func returns when its context
-// ends.
+// Sources are the sources of a snapshot. Every func returns when its context ends.
 type Sources struct {
 	Root      fs.FS  // the file system from / on
 	Interface string // "" for the one that Azure calls primary
@@ -40,9 +39,9 @@ type Sources struct {
 	Units          func(ctx context.Context, names []string) (map[string]Unit, error)
 }
 
-// Gather reads everything but what has to be asked on the network. units are
-// asked about beyond those that this package names. On a machine that is not
-// Azure nothing else is read.
+// Gather takes a snapshot, except for queries over the network. units are read in
+// addition to those that this package names. If the machine is not an Azure VM,
+// only the platform is read.
 func Gather(ctx context.Context, src Sources, units ...string) *Snapshot {
 	var files Seen[Snapshot]
 	g := begin(ctx, sourceLimit)
@@ -69,7 +68,7 @@ func Gather(ctx context.Context, src Sources, units ...string) *Snapshot {
 	return s
 }
 
-// files is what the files say; on a machine that is not Azure only that.
+// files reads the files; if the machine is not an Azure VM, only the platform.
 func (src Sources) files() Snapshot {
 	var s Snapshot
 	s.Platform.Azure, s.Platform.Why, s.Platform.Err = azure.Detect(src.Root)
@@ -81,7 +80,7 @@ func (src Sources) files() Snapshot {
 	return s
 }
 
-// group is a number of sources that are read side by side.
+// group reads several sources in parallel.
 type group struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -90,7 +89,7 @@ type group struct {
 	found  chan func()
 }
 
-// maxSources is how many sources a group has at most.
+// maxSources is the maximum number of sources of a group.
 const maxSources = 16
 
 func begin(ctx context.Context, limit time.Duration) *group {
@@ -99,8 +98,8 @@ func begin(ctx context.Context, limit time.Duration) *group {
 	return g
 }
 
-// read begins to read a source, for wait to put what it says in its place. Until
-// then, and where it does not answer, there is an error.
+// read starts reading a source; wait stores the result. Until then, or if the source
+// does not answer, the result is an error.
 func read[T any](g *group, to *Seen[T], source func(context.Context) (T, error)) {
 	to.Err = NoAnswer(g.limit)
 	g.n++
@@ -113,12 +112,12 @@ func read[T any](g *group, to *Seen[T], source func(context.Context) (T, error))
 	}()
 }
 
-// wait returns when all sources have been read. One that has not ended when the
-// limit has passed is left behind: some file system, or some library, keeps to
-// no context.
+// wait returns when all sources have been read or the limit has passed. A source
+// that has not returned by then keeps running: file systems and some libraries
+// ignore contexts.
 func (g *group) wait() {
 	defer g.cancel()
-	late := time.After(g.limit + 50*time.Millisecond) // for those that do end with the context
+	late := time.After(g.limit + 50*time.Millisecond) // for sources that return when the context ends
 	for ; g.n > 0; g.n-- {
 		select {
 		case put := <-g.found:

@@ -20,18 +20,18 @@ const (
 	enforceFile = "sys/fs/selinux/enforce"
 )
 
-// Hook is what nm-dispatcher would run for the program. An entry of the same
-// name in /etc replaces the package's before any rule is applied. Paths are
+// Hook is the script that nm-dispatcher runs for the program. An entry of the same
+// name in /etc replaces the package's before any other rule applies. Paths are
 // relative to /.
 type Hook struct {
 	Name    string // the entry in dispatcher.d
-	File    string // what it leads to
+	File    string // the file that it is or links to
 	Err     error  // why that cannot be read
 	Mode    fs.FileMode
 	Empty   bool
 	Owner   uint32 // the user ID
-	Calls   bool   // it is the program, or calls it
-	Program bool   // the program is there, and executable
+	Calls   bool   // it is the program or calls it
+	Program bool   // the program exists and is executable
 
 	// Of SELinux: "1" if it is enforced, "0" if it is not, "" without it; then
 	// the labels of the entry itself and of what it leads to.
@@ -40,7 +40,7 @@ type Hook struct {
 	TargetLabel string
 }
 
-// readHook looks for the hook. label returns the SELinux label of a path,
+// readHook reads the hook. label returns the SELinux label of a path,
 // without following a link.
 func readHook(root fs.FS, label func(string) string) Hook {
 	h := Hook{Name: AdminHook}
@@ -70,8 +70,8 @@ func readHook(root fs.FS, label func(string) string) Hook {
 	return h
 }
 
-// calls reports whether a file is the program, or a script that names it. One
-// that cannot be read gets the benefit of the doubt.
+// calls reports whether a file is the program, or a script that names it. An
+// unreadable file counts as one.
 func calls(root fs.FS, name string) bool {
 	b := text(root, name)
 	return len(b) == 0 || bytes.HasPrefix(b, []byte("\x7fELF")) || bytes.Contains(b, []byte(path.Base(Program)))
@@ -80,8 +80,8 @@ func calls(root fs.FS, name string) bool {
 // maxLinks is the kernel's own limit.
 const maxLinks = 40
 
-// follow returns what a path leads to, over any number of links, and an error
-// if that is not there.
+// follow returns the file to which a path leads over symbolic links, and an error if
+// it does not exist.
 func follow(root fs.FS, name string) (string, error) {
 	for range maxLinks {
 		target, err := fs.ReadLink(root, name)
@@ -98,8 +98,8 @@ func follow(root fs.FS, name string) (string, error) {
 	return name, syscall.ELOOP
 }
 
-// plain leaves the operation and the path out of an error: the caller names the
-// path, as it is from / on.
+// plain removes the operation and the path from an error, because the path lacks the
+// leading slash; the caller adds it.
 func plain(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err

@@ -71,10 +71,10 @@ func readRecords(root fs.FS, dir string) Records {
 	return r
 }
 
-// holder tells who holds the lock of the check-in. To try it would be to hold
-// it for a moment, and a run that comes then would leave the check-in to this
-// one. So /proc/locks is read: "1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0
-// EOF", the device in hex. Lines with an arrow are of those who wait.
+// holder returns the process that holds the lock of the check-in. Trying the lock
+// would take it for a moment, and a hook that runs at the same time would not check
+// in. So /proc/locks is read: "1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0
+// EOF", the device in hex. Lines with an arrow are waiting processes.
 func holder(root fs.FS, dir string) string {
 	var st unix.Stat_t
 	if err := unix.Lstat(path.Join(dir, lockName), &st); err != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 )
 
-// Primary returns the interfaces whose lease says that they are Azure's primary
-// one.
+// Primary returns the interfaces whose lease is that of a primary interface.
 func (s *Snapshot) Primary() []string {
 	var names []string
 	for name, l := range s.Leases() {
@@ -21,11 +20,11 @@ func (s *Snapshot) Primary() []string {
 	return names
 }
 
-// pick returns the interface to look at where none is named: the one that Azure
-// calls primary. That is the one whose lease says so, of several the one with the
-// preferred default route. If no lease says so, and one says that it is another's,
-// it is one of hardware that should have a lease and has none. Else the one with
-// the default route, or the first that there is.
+// pick returns the interface to check if the user names none: the one with a lease
+// of a primary interface, of several the one with the preferred default route. If
+// there are only leases of secondary interfaces, it is a hardware interface that
+// should have a lease and has none. Otherwise it is the one with the default route,
+// or the first one.
 func (s *Snapshot) pick() string {
 	primary, leases := s.Primary(), s.Leases()
 	best := slices.DeleteFunc(slices.Clone(s.Kernel.DefaultRoutes), func(name string) bool { return !slices.Contains(primary, name) })
@@ -48,7 +47,7 @@ func (s *Snapshot) pick() string {
 	return slices.Concat(best, primary, without, s.Kernel.DefaultRoutes, hardware, ethernet, []string{""})[0]
 }
 
-// asks reports whether an interface is one that should have a lease.
+// asks reports whether an interface should have a lease.
 func (s *Snapshot) asks(iface string) bool {
 	if d, known := s.NM.V.Device(iface); known {
 		return d.Managed && !d.External

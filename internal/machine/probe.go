@@ -18,32 +18,32 @@ import (
 
 const (
 	dialLimit = 2 * time.Second // the check-in's own
-	// slow is when a goal state is also asked for in small segments.
+	// slow is when a goal state is also requested in small segments.
 	slow = 700 * time.Millisecond
-	// maxServers bounds how many nameservers are asked.
+	// maxServers bounds the number of nameservers that are queried.
 	maxServers = 16
-	// publicName is asked for where neither the operator nor the lease names one.
-	// Any answer will do, also that there is no such name.
+	// publicName is looked up if neither the operator nor the lease names one. Any
+	// answer is enough, also NXDOMAIN.
 	publicName = "azure.microsoft.com"
 )
 
-// ErrNotAsked is the error of a question that there was no need to ask.
+// ErrNotAsked is the error of a query that was not needed.
 var ErrNotAsked = errors.New("not asked")
 
-// Prober asks on the network. Every func returns when its context ends.
+// Prober has the queries over the network. Every func returns when its context ends.
 type Prober struct {
-	Name      string // to look up; "" for one that the lease suggests
+	Name      string // to look up; "" for the default
 	Route     func(to, from netip.Addr) (netlink.Route, error)
 	Rules     func() ([]int, error)
 	Dial      func(context.Context, netip.AddrPort) error
 	GoalState func(context.Context, netip.Addr) (wire.GoalState, error)
-	// Small asks for a goal state in small segments, and waits for any answer.
+	// Small requests a goal state in small segments, and waits for any answer.
 	Small  func(context.Context, netip.Addr) error
 	Ask    func(ctx context.Context, server netip.Addr, name string) (resolv.Answer, error)
 	LookUp func(ctx context.Context, name string) (resolv.Found, error)
 }
 
-// Probe asks on the network what the checks need, all of it side by side.
+// Probe makes the queries that the checks need, in parallel.
 func (s *Snapshot) Probe(ctx context.Context, p Prober) {
 	if !s.Platform.Azure {
 		return
@@ -62,8 +62,8 @@ func (s *Snapshot) Probe(ctx context.Context, p Prober) {
 		defer close(answered)
 		return p.GoalState(ctx, to)
 	})
-	// Where only a request in small segments is answered, something on the way
-	// drops packets of full size.
+	// If only a request in small segments is answered, packets of full size are
+	// dropped on the way.
 	read(g, &probes.Small, func(ctx context.Context) (none, error) {
 		select {
 		case <-answered:
@@ -84,11 +84,11 @@ func (s *Snapshot) Probe(ctx context.Context, p Prober) {
 	g.wait()
 }
 
-// route asks as the kernel does for a connection: for a source address first,
-// and again with it, since a routing rule may go by that.
+// route queries the route like connect(2): first without a source address, then with
+// the selected one, because routing rules may depend on it.
 func (p Prober) route(links []Link, to netip.Addr) (Route, error) {
 	var out Route
-	out.Rules, _ = p.Rules() // none that can be named
+	out.Rules, _ = p.Rules() // empty if they cannot be read
 	first, err := p.Route(to, netip.Addr{})
 	r := first
 	if err == nil && first.Source.IsValid() {
@@ -106,15 +106,15 @@ func (p Prober) route(links []Link, to netip.Addr) (Route, error) {
 	return out, nil
 }
 
-// name returns the name to ask for: the operator's, or the lease's domain, or
-// one that nearly everybody can ask for.
+// name returns the name to look up: the operator's, or the lease's domain, or a
+// public one.
 func (s *Snapshot) name(operator string) string {
 	if operator != "" {
 		return operator
 	}
 	if l := s.Lease(); l != nil {
 		for _, d := range l.Domains {
-			if strings.Contains(d, ".") { // others resolved does not ask nameservers for
+			if strings.Contains(d, ".") { // resolved does not query nameservers for others
 				return d
 			}
 		}
@@ -122,8 +122,8 @@ func (s *Snapshot) name(operator string) string {
 	return publicName
 }
 
-// Servers returns the nameservers that programs' questions end up with; if there
-// are none, those that should be.
+// Servers returns the nameservers that receive the queries of programs; if there are
+// none, those that should.
 func (s *Snapshot) Servers() []netip.Addr {
 	servers := s.Conf.ResolvConf.Servers
 	if s.Resolved.Err == nil {
@@ -139,8 +139,8 @@ func (s *Snapshot) Servers() []netip.Addr {
 	return servers[:min(len(servers), maxServers)]
 }
 
-// AllNames returns the interface, other than the one that is looked at, to which
-// systemd-resolved sends the questions that no other takes; "" if there is none.
+// AllNames returns the interface, other than the checked one, to which
+// systemd-resolved sends all queries without a more specific domain; "" if none.
 func (s *Snapshot) AllNames() string {
 	for _, l := range s.Kernel.Links {
 		if l.Name != s.Interface && slices.Contains(s.Resolved.V.Links[l.Index].Domains, resolv.Domain{Name: ".", RouteOnly: true}) {

@@ -1,10 +1,9 @@
-// Package machine takes a snapshot of the machine for the commands that only
-// look: what NetworkManager, systemd-networkd, systemd-resolved, systemd, the
-// kernel, the files and the records say at one moment.
+// Package machine takes a snapshot of the machine for the read-only commands: the
+// state of NetworkManager, systemd-networkd, systemd-resolved, systemd, the kernel,
+// files and records at one moment.
 //
-// Nothing in it changes anything or starts a service. The sources are read side
-// by side, each within a limit of its own, so that whatever hangs is missing
-// from the snapshot, with an error in its place, and nothing else is.
+// It changes nothing and starts no service. Sources are read in parallel, each with
+// its own time limit. If a source hangs, the snapshot has an error in its place.
 package machine
 
 import (
@@ -17,19 +16,19 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
-// Seen is what a source said, or why it said nothing.
+// Seen is the value of a source, or why it is not known.
 type Seen[T any] struct {
 	V   T
 	Err error
 }
 
-// none is for sources that say no more than that there is no error.
+// none is the value of sources that have only an error.
 type none struct{}
 
 // Snapshot is the machine at one moment.
 type Snapshot struct {
 	Platform  Platform
-	Interface string // the one that the checks are about; "" if there is none
+	Interface string // the one to check; "" if there is none
 	User      int    // the effective user ID
 	Records   Records
 
@@ -43,7 +42,7 @@ type Snapshot struct {
 	Probes   Probes
 }
 
-// Platform is what package azure says.
+// Platform is the result of package azure.
 type Platform struct {
 	Azure bool
 	Why   string
@@ -56,10 +55,10 @@ type Records struct {
 	BootErr error
 	CheckIn Seen[boot.CheckIn]         // the error is fs.ErrNotExist without a record
 	Links   map[string]Seen[boot.Link] // by interface
-	Holder  string                     // who holds the check-in's lock, "process 4711"; "" if nobody does
+	Holder  string                     // the holder of the check-in's lock, "process 4711"; "" if none
 }
 
-// Kernel is what the kernel says of interfaces and addresses.
+// Kernel is the kernel's interfaces and addresses.
 type Kernel struct {
 	Links         []Link // by index
 	DefaultRoutes []string
@@ -71,40 +70,40 @@ type Kernel struct {
 type Link struct {
 	Name     string
 	Index    int
-	Ethernet bool // and neither a bridge nor a part of another interface
-	Hardware bool // there is a device behind it, or what passes for one
+	Ethernet bool // and neither a bridge nor a port of another interface
+	Hardware bool // it has a device, real or virtual
 }
 
 // Neighbour is an entry of the ARP table.
 type Neighbour struct {
 	Addr      netip.Addr
 	Interface string
-	Permanent bool // somebody set it
+	Permanent bool // configured manually
 	Complete  bool // the hardware address is known
 }
 
-// Probes are answers to what the checks ask on the network.
+// Probes are the results of the queries over the network.
 type Probes struct {
 	Route     Seen[Route]          // to the WireServer
 	TCP       Seen[none]           // of a connection to the WireServer
 	GoalState Seen[wire.GoalState] // from the WireServer
-	Small     Seen[none]           // whether it answers in small segments; asked if it is slow
-	Default   Seen[wire.GoalState] // whether the default address answers a goal state; asked where the lease names another
+	Small     Seen[none]           // whether it answers in small segments; queried if it is slow
+	Default   Seen[wire.GoalState] // from the default address; queried if the lease names another
 	Servers   Seen[[]Reply]        // of each nameserver in use
-	File      Seen[[]Reply]        // of each nameserver in resolv.conf, asked as a program does
-	Name      string               // that the nameservers were asked for
+	File      Seen[[]Reply]        // of each nameserver in resolv.conf, queried like libc does
+	Name      string               // the name that was looked up
 	Asked     bool                 // the operator named it
 	LookUp    Seen[resolv.Found]   // of Name, by systemd-resolved
 	Public    Seen[resolv.Found]   // of a public name; asked if another link takes all names
 }
 
-// Reply is what a nameserver answered.
+// Reply is the answer of a nameserver.
 type Reply struct {
 	resolv.Answer
 	Err error
 }
 
-// Route is how the kernel sends to an address.
+// Route is the kernel's route to an address.
 type Route struct {
 	Interface string
 	Gateway   netip.Addr // zero: the address is on the link

@@ -9,7 +9,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// Units that are asked about.
+// The units whose status is read.
 const (
 	UnitNetworkManager = "NetworkManager.service"
 	UnitDispatcher     = "NetworkManager-dispatcher.service"
@@ -19,8 +19,8 @@ const (
 	UnitResolved       = "systemd-resolved.service"
 )
 
-// Names on the bus, org.freedesktop.systemd1(5). LoadUnit and what calls it are
-// not used: they make systemd load the unit.
+// Names on the bus, org.freedesktop.systemd1(5). LoadUnit and methods that
+// call it are not used, because they make systemd load the unit.
 const (
 	systemdName   = "org.freedesktop.systemd1"
 	systemdPath   = "/org/freedesktop/systemd1"
@@ -50,7 +50,7 @@ type Unit struct {
 	Exit   int32  // ExecMainStatus of a service, there too
 }
 
-// On reports whether the unit runs, or will when its time comes.
+// On reports whether the unit is active or waiting for its time.
 func (u Unit) On() bool {
 	switch u.File {
 	case "enabled", "enabled-runtime", "alias", "linked", "generated", "indirect":
@@ -62,7 +62,7 @@ func (u Unit) On() bool {
 // Masked reports whether the unit cannot be started.
 func (u Unit) Masked() bool { return u.File == "masked" || u.File == "masked-runtime" }
 
-// ReadUnits asks systemd for the status of units. It loads and starts none.
+// ReadUnits reads the status of units from systemd. It loads and starts no unit.
 func ReadUnits(ctx context.Context, conn *dbus.Conn, names []string) (map[string]Unit, error) {
 	call := func(path dbus.ObjectPath, method string, args ...any) *dbus.Call {
 		return conn.Object(systemdName, path).CallWithContext(ctx, method, dbus.FlagNoAutoStart, args...)

@@ -10,11 +10,10 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
 )
 
-// Device returns the device that the checks are about, as NetworkManager has it.
+// Device returns NetworkManager's device of the interface.
 func (s *Snapshot) Device() (nm.DeviceInfo, bool) { return s.NM.V.Device(s.Interface) }
 
-// NetworkdLink returns the link that the checks are about, as systemd-networkd
-// has it.
+// NetworkdLink returns systemd-networkd's link of the interface.
 func (s *Snapshot) NetworkdLink() (networkd.Link, bool) {
 	i := slices.IndexFunc(s.Networkd.V, func(l networkd.Link) bool { return l.Name == s.Interface })
 	if i < 0 {
@@ -23,9 +22,9 @@ func (s *Snapshot) NetworkdLink() (networkd.Link, bool) {
 	return s.Networkd.V[i], true
 }
 
-// ByNetworkd reports whether systemd-networkd configures the interface: the one
-// of the two that has the lease, else the one that manages it, else the one
-// that runs or would.
+// ByNetworkd reports whether systemd-networkd configures the interface: the
+// manager that has the lease counts, else the one that manages the interface, else
+// the one that is running or enabled.
 func (s *Snapshot) ByNetworkd() bool {
 	d, known := s.Device()
 	l, _ := s.NetworkdLink()
@@ -66,7 +65,7 @@ func (s *Snapshot) Leases() map[string]*nm.Lease {
 	return all
 }
 
-// Target returns where the check-in goes.
+// Target returns the target of the check-in.
 func (s *Snapshot) Target() dispatch.Target {
 	if l := s.Lease(); l != nil {
 		return dispatch.TargetOf(s.Interface, *l, s.Kernel.Own)
@@ -84,7 +83,7 @@ func (s *Snapshot) Index(iface string) int {
 	return 0
 }
 
-// LinkView is what the nameserver policy decides by.
+// LinkView returns the input of the nameserver policy.
 func (s *Snapshot) LinkView(iface string) dispatch.LinkView {
 	d, _ := s.NM.V.Device(iface)
 	v := dispatch.LinkView{
@@ -106,8 +105,7 @@ func (s *Snapshot) Ready() bool {
 	return s.Records.CheckIn.Err == nil && s.Records.CheckIn.V.State == boot.Ready
 }
 
-// Profile returns the profile of the interface that the checks are about; zero if
-// none is known.
+// Profile returns the profile of the interface, or zero if it is not known.
 func (s *Snapshot) Profile() nm.Profile {
 	d, _ := s.Device()
 	return d.Profile

@@ -12,7 +12,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/term"
 )
 
-// Columns of the output for people: what it is about, and of what it tells.
+// Columns of the text output: the subject, and the name of the value.
 const (
 	subjectColumns = 11
 	labelColumns   = 10
@@ -25,7 +25,7 @@ type printer struct {
 	colours bool
 }
 
-// line adds a line, unless there is nothing to tell.
+// line adds a line unless its text is empty.
 func (p *printer) line(subject, label, text string) {
 	if text != "" {
 		p.WriteString(term.Pad(subject, subjectColumns) + term.Pad(label, labelColumns) + term.Indent(text, textColumn) + "\n")
@@ -131,7 +131,7 @@ func (l Link) print(p *printer) {
 	switch {
 	case l.Lease != nil:
 		p.line(l.Interface, "lease", text(l.Lease, nil, nil))
-	case l.DNS == nil && l.Networkd == nil: // neither manager knows the link, or could be asked
+	case l.DNS == nil && l.Networkd == nil: // no manager knows the link or has answered
 		p.line(l.Interface, "lease", "unknown")
 	default:
 		p.line(l.Interface, "lease", "no DHCPv4 lease")
@@ -153,7 +153,7 @@ func (l Link) print(p *printer) {
 	}
 }
 
-// text is a list of nameservers, with search domains.
+// text joins nameservers and search domains.
 func text(servers []netip.Addr, other, domains []string) string {
 	var words []string
 	for _, a := range servers {

@@ -1,6 +1,6 @@
-// Package status summarizes this boot's check-in and the links' nameservers:
-// what the records say, beside what the network managers and systemd-resolved
-// say now.
+// Package status summarizes the check-in of this boot and the nameservers of links,
+// from the records and the current state of the network managers and
+// systemd-resolved.
 package status
 
 import (
@@ -23,7 +23,7 @@ const version = 1
 type Status struct {
 	Version  int           `json:"version"`
 	Azure    bool          `json:"azure"`
-	Platform string        `json:"platform"` // what identified it, or did not
+	Platform string        `json:"platform"` // what identified it, or what was missing
 	BootID   string        `json:"boot_id"`  // "" if it cannot be read
 	CheckIn  *boot.CheckIn `json:"check_in"` // nil if nothing has checked in, or tried to, in this boot
 	Links    []Link        `json:"links"`
@@ -36,7 +36,7 @@ type Status struct {
 // Link is the status of a link's nameservers.
 type Link struct {
 	Interface string `json:"interface"`
-	Index     int    `json:"ifindex"` // 0 if the kernel does not tell
+	Index     int    `json:"ifindex"` // 0 if it is not known
 	// Lease has the nameservers of the DHCPv4 lease; nil without one.
 	Lease []netip.Addr `json:"lease_nameservers"`
 	// DNS is what NetworkManager wants; nil if it did not answer.
@@ -44,10 +44,10 @@ type Link struct {
 	// Networkd has systemd-networkd's nameservers for the link; nil if it does not
 	// manage it.
 	Networkd []netip.Addr `json:"networkd_nameservers"`
-	// Resolved is what systemd-resolved has for the link; nil if that could not be
-	// asked.
+	// Resolved is what systemd-resolved has for the link; nil if it did not
+	// answer.
 	Resolved *Resolved `json:"resolved"`
-	// From tells who configured what systemd-resolved has: "nm-azure-dispatch",
+	// From is what configured the nameservers in systemd-resolved: "nm-azure-dispatch",
 	// "networkmanager", "systemd-networkd", "other", "nobody", or "unknown".
 	From string `json:"from"`
 	// State and Reason are the record's; "" without one.
@@ -84,7 +84,8 @@ const (
 	fromUnknown        = "unknown"
 )
 
-// Of returns the status of a machine. Of one that is not Azure there is none.
+// Of returns the status of a machine. If it is not an Azure VM, only the platform is
+// set.
 func Of(m *machine.Snapshot) Status {
 	s := Status{Version: version, Azure: m.Platform.Azure, Platform: m.Platform.Why, Links: []Link{}, NotRead: []NotRead{}, Running: m.Records.Holder != ""}
 	s.notRead("platform", m.Platform.Err)
@@ -133,10 +134,10 @@ func link(m *machine.Snapshot, name string) Link {
 	return l
 }
 
-// list makes nothing an empty list of the JSON output, not null.
+// list returns an empty list instead of null for the JSON output.
 func list[T any](l []T) []T { return append([]T{}, l...) }
 
-// notRead notes what could not be read, if there is an error.
+// notRead adds a source that could not be read, if there is an error.
 func (s *Status) notRead(what string, err error) {
 	if err == nil {
 		return
@@ -164,15 +165,15 @@ func resolved(state resolv.State) *Resolved {
 	for _, d := range state.Domains {
 		name := d.Name
 		if d.RouteOnly {
-			name = "~" + name // as resolvectl spells it
+			name = "~" + name // as resolvectl writes it
 		}
 		out.Domains = append(out.Domains, name)
 	}
 	return out
 }
 
-// from tells who configured a link's nameservers: what is recorded is ours,
-// what NetworkManager wants is its own.
+// from returns what configured a link's nameservers: this program if they are
+// recorded, NetworkManager if it wants them.
 func from(l Link, v dispatch.LinkView) string {
 	switch {
 	case len(v.Have.Nameservers) == 0:
