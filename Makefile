@@ -3,7 +3,7 @@
 
 VERSION := $(shell sed -n 's/^Version: *//p' packaging/rpm/nm-azure-dispatch.spec)
 GO := go
-# Neither the program nor its tests need a C compiler, but for the race detector.
+# Neither the program nor its tests need a C compiler, except for the race detector.
 export CGO_ENABLED := 0
 BUILD_FLAGS := -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)"
 FUZZTIME := 10s

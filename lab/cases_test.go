@@ -438,8 +438,8 @@ func TestNeverDefault(t *testing.T) {
 	}
 }
 
-// Devices that are none of ours: a port of a bridge, and a device that somebody
-// else configured.
+// Devices that are not managed by us: a port of a bridge, and a device that another program
+// configured.
 func TestOthersDevices(t *testing.T) {
 	t.Parallel()
 	runCases(t, []productCase{

@@ -185,7 +185,7 @@ func (m mishap) happen(t *testing.T, l *lab.Lab, n int) {
 	}
 }
 
-// nm-dispatcher is stopped, or ends, while the hook runs that it has started: the hook goes on.
+// nm-dispatcher is stopped, or ends, while the hook runs that it has started: the hook continues.
 func TestDispatcherMishaps(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []string{"STOP", "KILL"} {
@@ -275,7 +275,7 @@ func anotherBoot(t *testing.T, l *lab.Lab, n int) {
 
 func bootID(n int) string { return fmt.Sprintf("b0070000-0000-4000-8000-%012d", n) }
 
-// isReady tells if there is a record of that boot that says ready.
+// isReady reports whether there is a record of that boot that says ready.
 func isReady(l *lab.Lab, boot string) func(context.Context) error {
 	return func(context.Context) error {
 		var rec record

@@ -39,7 +39,7 @@ func TestKVP(t *testing.T) {
 	})
 }
 
-// hostSees tells if the pool has one record, with all of the words in it.
+// hostSees reports whether the pool has one record, with all of the words in it.
 func hostSees(l *lab.Lab, words ...string) func(context.Context) error {
 	return func(context.Context) error {
 		text, err := l.Guest.ReadFile(pool)

@@ -49,7 +49,7 @@ func needLab(t *testing.T) {
 	}
 }
 
-// onEverySuite runs a test on each Debian release, side by side: all that depends on what NetworkManager, systemd-resolved or
+// onEverySuite runs a test on each Debian release, in parallel: all that depends on what NetworkManager, systemd-resolved or
 // systemd say and do, since each release says and does it differently.
 func onEverySuite(t *testing.T, f func(t *testing.T, suite string)) {
 	for _, suite := range lab.Suites {
@@ -106,7 +106,7 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-// prints tells if what a command of the guest prints has the words in it.
+// prints reports whether what a command of the guest prints has the words in it.
 func prints(l *lab.Lab, words string, name string, args ...string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		out, err := l.Guest.Run(ctx, name, args...)
@@ -117,7 +117,7 @@ func prints(l *lab.Lab, words string, name string, args ...string) func(context.
 	}
 }
 
-// happened tells if an event is over.
+// happened reports whether an event is over.
 func happened(l *lab.Lab, action, iface string) func(context.Context) error {
 	return func(context.Context) error {
 		events, err := l.Guest.Events()

@@ -203,7 +203,7 @@ func TestNewAddressIsFollowed(t *testing.T) {
 	})
 }
 
-// Being stopped is no failure, and says nothing; one that was killed goes on.
+// Being stopped is no failure, and says nothing; one that was killed continues.
 func TestUnitStoppedAndKilled(t *testing.T) {
 	t.Parallel()
 	onEverySuite(t, func(t *testing.T, suite string) {
@@ -213,7 +213,7 @@ func TestUnitStoppedAndKilled(t *testing.T) {
 		logged(t, l, "attempt-failed")
 		pid := run(t, l, "systemctl", "show", "-P", "MainPID", unit)
 		run(t, l, "systemctl", "kill", "-s", "KILL", unit)
-		eventually(t, l, "the unit goes on", func(ctx context.Context) error {
+		eventually(t, l, "the unit continues", func(ctx context.Context) error {
 			out, err := l.Guest.Run(ctx, "systemctl", "show", "-P", "MainPID", unit)
 			if err == nil && (out == "0" || out == pid) {
 				err = errors.New("it has not")

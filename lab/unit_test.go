@@ -153,7 +153,7 @@ func TestHolderKilled(t *testing.T) {
 	}
 }
 
-// trying tells if so many attempts are recorded.
+// trying reports whether so many attempts are recorded.
 func trying(t *testing.T, l *lab.Lab, attempts int) error {
 	t.Helper()
 	if !l.Guest.Exists(stateDir + "/check-in.json") {

@@ -132,7 +132,7 @@ func TestDNSConfigOverTheBus(t *testing.T) {
 				t.Errorf("global %v, %v", global, err)
 			}
 			if diff := cmp.Diff(tt.want, got, compare); diff != "" {
-				t.Errorf("wish (-want +got):\n%s", diff)
+				t.Errorf("configuration (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -60,7 +60,7 @@ func TestParseDNSConfig(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got := nm.ParseDNSConfig(tt.config, "eth0")
 			if diff := cmp.Diff(tt.want, got, compare); diff != "" {
-				t.Errorf("wish (-want +got):\n%s", diff)
+				t.Errorf("configuration (-want +got):\n%s", diff)
 			}
 			if want := len(tt.want.Nameservers)+len(tt.want.Other) == 0; got.Empty() != want {
 				t.Errorf("Empty() = %v, want %v", got.Empty(), want)
@@ -75,7 +75,7 @@ func FuzzParseDNSConfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, server, domain, iface string) {
 		w := nm.ParseDNSConfig([]map[string]any{{"interface": name, "nameservers": []string{server, server}, "domains": []string{domain, domain}}}, iface)
 		if name != iface && !w.Empty() {
-			t.Errorf("the wish of %q counts for %q: %+v", name, iface, w)
+			t.Errorf("the configuration of %q counts for %q: %+v", name, iface, w)
 		}
 		for _, a := range w.Nameservers {
 			if !a.IsValid() || a.Zone() != "" {

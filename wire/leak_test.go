@@ -10,7 +10,7 @@ import (
 )
 
 // However an attempt ends, neither a file nor a goroutine is left of it: the
-// unit's run goes on for twenty minutes.
+// unit's run continues for twenty minutes.
 func TestNothingIsLeft(t *testing.T) {
 	tests := []struct {
 		name   string

@@ -11,7 +11,7 @@ import (
 // start, before jitter. Most failures of a healthy host pass within a second, so
 // the first retries come fast; an update of the host takes minutes; and the user who
 // waits for the deployment gives up after 20 to 40 minutes, but the machine itself
-// goes on running.
+// continues running.
 func pause(failures int, elapsed time.Duration) time.Duration {
 	switch {
 	case elapsed >= 20*time.Minute:

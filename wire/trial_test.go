@@ -26,7 +26,7 @@ type trial struct {
 }
 
 // try reports Ready for at most the given time. The bubble's clock stands still
-// except when all wait, so times are exact but for the jitter of the pauses.
+// except when all wait, so times are exact except for the jitter of the pauses.
 func try(t *testing.T, r *wire.Reporter, limit time.Duration) trial {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

@@ -14,7 +14,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
-// The benchmarks run whole processes side by side, in turns, and report the
+// The benchmarks run whole processes alternately, and report the
 // median of each and its ratio to the first: single times say little on a busy
 // machine.
 

@@ -44,7 +44,7 @@ func TestCheckInCommand(t *testing.T) {
 	})
 }
 
-// Without bus and lease the command takes the constant, and says why.
+// Without bus and lease the command uses the default address, and logs why.
 func TestCheckInWithoutBus(t *testing.T) {
 	inside(t, func(t *testing.T, m *machine) {
 		m.wireServer(wiretest.Script{})

@@ -87,7 +87,7 @@ func inside(t *testing.T, f func(t *testing.T, m *machine)) {
 	}
 }
 
-// insideBench is inside for a benchmark, which goes on there by itself.
+// insideBench is inside for a benchmark, which continues there by itself.
 func insideBench(b *testing.B) {
 	b.Helper()
 	cmd := again("-test.run=^$", "-test.bench=^"+b.Name()+"$", "-test.benchtime="+flag.Lookup("test.benchtime").Value.String())

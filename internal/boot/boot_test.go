@@ -357,7 +357,7 @@ func canceled(t *testing.T) context.Context {
 	return ctx
 }
 
-// A lock that others could open is made again, also while somebody holds it.
+// A lock that others could open is replaced, also while it is held.
 func TestPublicLock(t *testing.T) {
 	for _, mode := range []fs.FileMode{0o644, 0o666, 0o640} {
 		d := newDir(t)

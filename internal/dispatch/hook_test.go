@@ -326,10 +326,10 @@ func TestPushAndUndo(t *testing.T) {
 			"connect", "connect", "log handed-over interface=eth0 error=no answer within 500ms", "start nm-azure-checkin.service",
 		}, change: func(w *world) { w.dnsErr = errHang }},
 		{name: "a newer up has come", want: []string{"connect"}},
-		{name: "somebody has changed it", want: []string{"connect"}, change: func(w *world) {
+		{name: "another program has changed it", want: []string{"connect"}, change: func(w *world) {
 			w.dns, w.resolved.Nameservers = nm.DNSConfig{}, []resolv.Server{{Addr: addrs("9.9.9.9")[0]}}
 		}},
-		{name: "the domains are somebody else's now", want: []string{"connect", "flush", undone, "set nameservers 2 []"}, change: func(w *world) {
+		{name: "another program has set the domains", want: []string{"connect", "flush", undone, "set nameservers 2 []"}, change: func(w *world) {
 			w.dns, w.resolved.Domains = nm.DNSConfig{}, []resolv.Domain{{Name: "b.example"}}
 		}},
 		{name: "the link is gone from resolved", want: []string{"connect", "set nameservers 2 []"}, change: func(w *world) {
@@ -356,7 +356,7 @@ func TestPushAndUndo(t *testing.T) {
 					t.Errorf("did (-want +got):\n%s", diff)
 				}
 				if took := time.Since(start); took > 500*time.Millisecond {
-					t.Errorf("took %v, NetworkManager waits 500 ms at the most", took)
+					t.Errorf("took %v, NetworkManager waits 500 ms at most", took)
 				}
 			})
 		})
@@ -537,7 +537,7 @@ func addrs(s string) (out []netip.Addr) {
 }
 
 // A push that got no answer in time may have been carried out: it stays ours, is
-// changed with the lease, and taken back.
+// changed with the lease, and removed.
 func TestPushWithoutAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := healthy()
@@ -557,7 +557,7 @@ func TestPushWithoutAnswer(t *testing.T) {
 	})
 }
 
-// Domains are part of the wish: a change reaches resolved, and what resolved
+// Domains are part of the configuration: a change reaches resolved, and what resolved
 // refused is tried again.
 func TestDomainsChange(t *testing.T) {
 	w := healthy()

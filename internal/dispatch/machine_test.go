@@ -1,6 +1,6 @@
 //go:build !race
 
-// Without the race detector: a run that is killed here goes on, and what keeps it from changing anything is that its store's
+// Without the race detector: a run that is killed here continues, and what keeps it from changing anything is that its store's
 // directory is exchanged under it.
 
 package dispatch_test
@@ -31,9 +31,9 @@ import (
 )
 
 // TestAnyOrder draws sequences of what can happen to a link's nameservers,
-// several runs at once and a fault at any call among them. Nothing of somebody
-// else's is touched; nothing of ours is left that nobody wants; and after one
-// run of the unit the link has what the policy says.
+// several runs at once and a fault at any call among them. Nothing that
+// another program configured is changed; nothing of ours remains that is not wanted;
+// and after one run of the unit the link has what the policy says.
 //
 //	go test ./internal/dispatch -run TestAnyOrder -rapid.checks 10000
 func TestAnyOrder(t *testing.T) {

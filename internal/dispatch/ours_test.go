@@ -159,7 +159,7 @@ func TestGoneLink(t *testing.T) {
 	}
 }
 
-// The unit goes on until resolved answers, and then the link has its servers.
+// The unit continues until resolved answers, and then the link has its servers.
 func TestFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := healthy()

@@ -30,7 +30,7 @@ func target(addr string) dispatch.Target {
 	return dispatch.Target{Server: netip.MustParseAddr(addr), Source: boot.FromOption245, Interface: "eth0"}
 }
 
-// The report goes on at the address that is found later; attempts and the time
+// The report continues at the address that is found later; attempts and the time
 // of the start are those of both.
 func TestNewTargetIsFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestNewTargetIsFollowed(t *testing.T) {
 	})
 }
 
-// An hour of failures is one report: looking the address up again starts it anew
+// An hour of failures is one report: looking the address up again starts it again
 // only where it has changed.
 func TestLookingAgainIsNoNewReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

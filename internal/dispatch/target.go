@@ -73,7 +73,7 @@ const (
 	watchPause = 200 * time.Millisecond // after a change, since several changes and the lease come together
 )
 
-// WatchTarget calls look after each change and every 30 s, and delivers the target
+// WatchTarget calls look on each change and every 30 s, and delivers the target
 // if its server differs from the previous one, which initially is current. look
 // returns false if no lease can be read. The goroutine ends with ctx; the channel
 // is never closed.

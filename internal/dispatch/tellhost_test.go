@@ -58,7 +58,7 @@ func TestTellHost(t *testing.T) {
 					_, _ = c.Run(t.Context(), dispatch.DefaultTarget("", ""), false)
 				}
 				if diff := cmp.Diff(tt.want, got); diff != "" {
-					t.Errorf("the host was told (-want +got):\n%s", diff)
+					t.Errorf("records for the host (-want +got):\n%s", diff)
 				}
 			})
 		})

@@ -19,7 +19,7 @@ func device(s *machine.Snapshot) Step {
 	}
 	switch {
 	case iface == "":
-		return fail("no-interface", "the machine has no network interface", "list all that there are", "ip link")
+		return fail("no-interface", "the machine has no network interface", "list all interfaces", "ip link")
 	case s.ByNetworkd():
 		return deviceNetworkd(s)
 	case !known:
@@ -101,7 +101,7 @@ func lease(s *machine.Snapshot) Step {
 	}
 	seen := fmt.Sprintf("%s, nameservers %s", l.Address, list(l.Nameservers))
 	if !l.Primary() {
-		return warn("lease-secondary", seen+"; no default route and no route to the WireServer: not the lease of a primary NIC", "name the primary one with --interface; all that there are", "ip link")
+		return warn("lease-secondary", seen+"; no default route and no route to the WireServer: not the lease of a primary NIC", "select the primary one with --interface; all interfaces", "ip link")
 	}
 	return ok(seen)
 }
@@ -143,7 +143,7 @@ func option245(s *machine.Snapshot) Step {
 	if l == nil {
 		return skip("no-lease", fmt.Sprintf("there is no lease, so the default address %s is used", wire.DefaultAddr))
 	}
-	const remedy = "nothing is to be done on Azure if the next steps are ok; else ask who runs the DHCP server"
+	const remedy = "no action is required on Azure if the next steps are ok; otherwise ask the operator of the DHCP server"
 	seen := t.Server.String()
 	switch {
 	case l.WireServerErr == networkd.ErrOption245Unknown:

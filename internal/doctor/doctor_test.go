@@ -309,7 +309,7 @@ var cases = []struct {
 	{"resolv.conf missing", func(s *machine.Snapshot) {
 		s.Conf.ResolvConf, s.Probes.File.V = machine.ResolvConf{File: "etc/resolv.conf", Err: fs.ErrNotExist}, nil
 	}, "resolv-conf fail resolv-conf-unreadable; lookup fail lookup-failed"},
-	{"resolv.conf leads nowhere", func(s *machine.Snapshot) {
+	{"resolv.conf is a broken link", func(s *machine.Snapshot) {
 		s.Conf.ResolvConf, s.Probes.File.V = machine.ResolvConf{File: "run/NetworkManager/resolv.conf", Err: fs.ErrNotExist}, nil
 	}, "resolv-conf fail resolv-conf-dangling; lookup fail lookup-failed"},
 	{"resolv.conf missing, nss-resolve", func(s *machine.Snapshot) {
@@ -576,7 +576,7 @@ func TestSteps(t *testing.T) {
 	golden(t, "texts.golden", texts.String())
 }
 
-// A machine without NetworkManager is told nothing of it.
+// Texts for a machine without NetworkManager do not mention it.
 func TestNetworkdWithoutNetworkManager(t *testing.T) {
 	for _, c := range cases {
 		if !strings.HasPrefix(c.name, "networkd") {

@@ -55,7 +55,7 @@ func hook(s *machine.Snapshot) Step {
 		return r
 	}
 	if h.File == h.Name || path.Base(path.Dir(h.File)) != noWaitDir {
-		return warn("hook-waits", name+" is no link into no-wait.d: other scripts wait for the hook", say, run...)
+		return warn("hook-waits", name+" is not a link into no-wait.d: other scripts wait for the hook", say, run...)
 	}
 	return ok(name)
 }

@@ -37,11 +37,11 @@ func linkDNS(s *machine.Snapshot) Step {
 	case plan.Code == dispatch.OtherServers:
 		return fail(code, reason, "remove them, unless they are intended", "sudo resolvectl revert "+shell(s.Interface), again(s))
 	case plan.Code == dispatch.GlobalServers:
-		return warn(code, reason, "nothing is to be done if they are intended", "resolvectl status")
+		return warn(code, reason, "no action is required if they are intended", "resolvectl status")
 	case len(have) > 0:
 		return ok(fmt.Sprintf("%s; %s", list(have), plan.Reason))
 	case plan.Code == dispatch.NotDefaultRoute:
-		return warn(code, reason, "nothing is to be done if another interface has them", "resolvectl dns")
+		return warn(code, reason, "no action is required if another interface has them", "resolvectl dns")
 	}
 	return decided(s, plan, reason)
 }
@@ -67,7 +67,7 @@ func decided(s *machine.Snapshot, plan dispatch.Plan, seen string) Step {
 	case l == nil || len(l.Nameservers) == 0:
 		return fail(code, seen, "set DNS servers in the virtual network, or use DHCP")
 	case len(settings) > 0:
-		return fail(code, fmt.Sprintf("%s; the profile %q says so", seen, p.Name), "take the lease's "+list(l.Nameservers)+keep, modify(p.Name, strings.Join(settings, " "))...)
+		return fail(code, fmt.Sprintf("%s; because of the profile %q", seen, p.Name), "take the lease's "+list(l.Nameservers)+keep, modify(p.Name, strings.Join(settings, " "))...)
 	}
 	return fail(code, seen, "re-run the dispatcher hook once the device is ok", again(s))
 }
@@ -77,12 +77,12 @@ func decided(s *machine.Snapshot, plan dispatch.Plan, seen string) Step {
 func linkDNSNetworkd(s *machine.Snapshot) Step {
 	l, _ := s.NetworkdLink()
 	have := s.Resolved.V.State(s.Index(s.Interface)).Addrs()
-	say, run := "have systemd-resolved read them again", "sudo systemctl restart "+machine.UnitResolved
+	say, run := "make systemd-resolved read them again", "sudo systemctl restart "+machine.UnitResolved
 	if s.Resolved.Err != nil {
 		have, say, run = s.Conf.ResolvConf.Servers, "name the lease's there, unless others are intended", "cat /etc/resolv.conf"
 	}
 	if len(l.Nameservers) == 0 && len(have) == 0 {
-		return fail("networkd-no-nameservers", "systemd-networkd has no nameservers for "+s.Interface+": it lost the lease's when it was restarted, or UseDNS=no says so",
+		return fail("networkd-no-nameservers", "systemd-networkd has no nameservers for "+s.Interface+": it lost the lease's when it was restarted, or UseDNS=no is set",
 			"ask the DHCP server again", reconfigure(s))
 	}
 	return compare("nameservers-not-networkds", fmt.Sprintf("systemd-networkd has %s for %s, in use are %s", list(l.Nameservers), s.Interface, list(have)), have, l.Nameservers, say, run)

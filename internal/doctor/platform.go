@@ -17,7 +17,7 @@ func platform(s *machine.Snapshot) Step {
 			"make the file readable: look for what denies it, such as SELinux", sources)
 	case !s.Platform.Azure:
 		return fail("not-azure", "this machine is not Azure: "+s.Platform.Why,
-			"nothing is to be done elsewhere; an Azure VM is identified by ignition.platform.id=azure on the kernel command line or by its chassis asset tag", sources)
+			"no action is required on other platforms; an Azure VM is identified by ignition.platform.id=azure on the kernel command line or by its chassis asset tag", sources)
 	}
 	return ok(s.Platform.Why)
 }

@@ -58,7 +58,7 @@ func (r Report) Print(w io.Writer, colours bool) error {
 	sum := "all is well"
 	switch {
 	case r.FirstFailure != nil:
-		sum = fmt.Sprintf("%d failed, the first one is %s: begin there", count[Fail], *r.FirstFailure)
+		sum = fmt.Sprintf("%d failed, the first one is %s: start there", count[Fail], *r.FirstFailure)
 	case count[Warn] > 0:
 		sum = fmt.Sprintf("nothing failed; %d to look at", count[Warn])
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/schematest"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
 func golden(t *testing.T, name, got string) {
 	t.Helper()

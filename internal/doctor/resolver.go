@@ -63,7 +63,7 @@ func resolvConf(s *machine.Snapshot) Step {
 func nmDNS(s *machine.Snapshot) Step {
 	seen := fmt.Sprintf("mode %s, resolv.conf %s", s.NM.V.DNSMode, s.NM.V.RcManager)
 	if s.Resolved.Err != nil && s.NM.V.RcManager == "unmanaged" && !s.Conf.ResolvConf.Resolved() {
-		return warn("nobody-writes-resolv-conf", seen+": nobody writes /etc/resolv.conf", "remove dns= and rc-manager= from NetworkManager.conf, then have it read that", "sudo nmcli general reload")
+		return warn("nobody-writes-resolv-conf", seen+": no program writes /etc/resolv.conf", "remove dns= and rc-manager= from NetworkManager.conf, then reload its configuration", "sudo nmcli general reload")
 	}
 	return ok(seen)
 }

@@ -37,7 +37,7 @@ func route(s *machine.Snapshot) Step {
 	case len(primary) > 0 && !slices.Contains(primary, r.Interface):
 		return wrongNIC(s, seen, primary[0])
 	case r.Gateway.IsValid() && l != nil && len(l.Routers) > 0 && !slices.Contains(l.Routers, r.Gateway):
-		return fail("route-gateway", seen+"; the lease's gateway is "+list(l.Routers), "remove the route, then have the lease's set again", fmt.Sprintf("sudo ip route del %s via %s", to, r.Gateway), again(s))
+		return fail("route-gateway", seen+"; the lease's gateway is "+list(l.Routers), "remove the route, then configure those of the lease again", fmt.Sprintf("sudo ip route del %s via %s", to, r.Gateway), again(s))
 	case l != nil && l.Address.IsValid() && l.Address != r.Source:
 		return warn("route-source", seen+fmt.Sprintf(", not from the lease's %s: Azure may answer the primary address only", l.Address), "put the lease's address first", "ip address show "+shell(r.Interface))
 	}
@@ -79,14 +79,14 @@ func noRoute(s *machine.Snapshot, err error) Step {
 		{d.NeverDefault, "ipv4.never-default", "ipv4.never-default no"},
 	} {
 		if p.set {
-			return fail("route-profile", fmt.Sprintf("%s: the profile %q has %s", seen, d.Name, p.setting), "take the setting out", modify(d.Name, p.clear)...)
+			return fail("route-profile", fmt.Sprintf("%s: the profile %q has %s", seen, d.Name, p.setting), "remove the setting", modify(d.Name, p.clear)...)
 		}
 	}
 	manager := "NetworkManager"
 	if s.ByNetworkd() {
 		manager = "systemd-networkd"
 	}
-	return fail("route-missing", fmt.Sprintf("%s: %v", seen, err), "have "+manager+" set the routes again", reconfigure(s))
+	return fail("route-missing", fmt.Sprintf("%s: %v", seen, err), "make "+manager+" configure the routes again", reconfigure(s))
 }
 
 // wrongNIC returns the step of a route over another interface than the one whose
@@ -96,10 +96,10 @@ func wrongNIC(s *machine.Snapshot, seen, primary string) Step {
 	d, _ := s.NM.V.Device(primary)
 	if d.Profile.IgnoreAutoRoutes {
 		return fail("route-wrong-nic", seen+fmt.Sprintf(", and whose profile %q has ipv4.ignore-auto-routes", d.Profile.Name),
-			"take the setting out", modify(d.Profile.Name, "ipv4.ignore-auto-routes no")...)
+			"remove the setting", modify(d.Profile.Name, "ipv4.ignore-auto-routes no")...)
 	}
 	if !slices.Contains(s.Kernel.DefaultRoutes, primary) {
-		return fail("route-wrong-nic", seen+", but which has no default route", "have its routes set again", reconfigure(s))
+		return fail("route-wrong-nic", seen+", but which has no default route", "configure its routes again", reconfigure(s))
 	}
 	iface := s.Probes.Route.V.Interface
 	other, known := s.NM.V.Device(iface)

@@ -21,8 +21,8 @@ const (
 	firewall = "check for a rule that blocks TCP port 80 of that address, also in a network appliance on the way"
 	ruleset  = "sudo nft list ruleset"
 	asRoot   = "sudo nm-azure-dispatch doctor"
-	busyHost = "wait some minutes, the host answers so while it is updated; if it goes on, stop and start the VM"
-	askOwner = "ask who runs the DHCP server why option 245 is not Azure's"
+	busyHost = "wait some minutes, the host answers like this while it is being updated; if it continues, stop and start the VM"
+	askOwner = "ask the operator of the DHCP server why option 245 is not Azure's"
 	proxy    = "something else answers in the WireServer's place, mostly a proxy that must exclude this address; its answer"
 	metadata = "a firewall or a proxy refuses it, or the VM was created with Metadata Security Protocol enforced, which only lets Azure's Guest Proxy Agent through: install that, or turn the protocol off for the VM"
 )
@@ -95,24 +95,24 @@ func record(s *machine.Snapshot) Step {
 	case s.Records.BootErr != nil:
 		return warn("boot-id-unknown", "the boot ID cannot be read, so no record counts", "read it", "cat /proc/sys/kernel/random/boot_id")
 	case errors.Is(err, fs.ErrNotExist) && holder != "":
-		return warn("checking-in", holder+" is checking in", "wait, and look again")
+		return warn("checking-in", holder+" is checking in", "wait, then run doctor again")
 	case errors.Is(err, fs.ErrNotExist):
-		return fail("no-check-in", "in this boot nothing has checked in, nor tried to", once, start...)
+		return fail("no-check-in", "there was no check-in attempt in this boot", once, start...)
 	case err != nil:
 		return warn("record-unreadable", strings.TrimPrefix(err.Error(), "boot: "), "remove what is in the way, then check in", start...)
 	case rec.State == boot.Ready:
 		return ok(fmt.Sprintf("checked in %v after boot, with %s, after %s", time.Duration(rec.AfterBootMS)*time.Millisecond, rec.WireServer, Attempts(rec.Attempts)))
 	case rec.State == boot.Failed:
-		return fail("failure-reported", "ProvisioningFailed was reported, which is final for this boot", "restart the VM once the cause is fixed, or check in all the same", "sudo nm-azure-dispatch check-in --force")
+		return fail("failure-reported", "ProvisioningFailed was reported, which is final for this boot", "restart the VM once the cause is fixed, or check in anyway", "sudo nm-azure-dispatch check-in --force")
 	}
 	seen := fmt.Sprintf("not checked in after %s; last: %s", Attempts(rec.Attempts), rec.LastError)
 	switch refused := strings.Contains(rec.LastError, "/machine/?comp=health") || strings.Contains(rec.LastError, "/provisioning/health"); {
 	case refused && reached(s):
 		return refusal(seen, rec.LastError)
 	case holder != "":
-		return warn("trying", seen+"; "+holder+" is retrying", "fix what failed before this; the check-in goes on by itself")
+		return warn("trying", seen+"; "+holder+" is retrying", "fix what failed before this; the check-in is retried automatically")
 	}
-	return fail("nobody-tries", seen+"; nobody is retrying", once, start...)
+	return fail("nobody-tries", seen+"; no process is retrying", once, start...)
 }
 
 // refusal returns the step of a WireServer that answers the goal state but refuses

@@ -56,7 +56,7 @@ func (s stuck) Write([]byte) (int, error) {
 }
 
 // However many entries come and however stuck their reader is, the program goes
-// on, and ends a second later at the most.
+// on, and ends a second later at most.
 func TestNeverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		never := make(chan struct{})

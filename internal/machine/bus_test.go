@@ -31,7 +31,7 @@ var readOnly = []string{
 	"org.freedesktop.systemd1.Manager.GetUnitFileState",
 }
 
-// connect returns a connection, and sees to it at the end that nothing went
+// connect returns a connection, and checks at the end that nothing went
 // over the bus that could change anything.
 func connect(t *testing.T, b *bustest.Bus, far ...*dbus.Conn) *dbus.Conn {
 	t.Helper()
@@ -138,10 +138,10 @@ func TestReadNetworkManager(t *testing.T) {
 	}
 	wish := nm.DNSConfig{Nameservers: []netip.Addr{azure}, Domains: []string{"a.example"}}
 	if diff := cmp.Diff(wish, got.DNSConfig("eth0"), addrs); diff != "" {
-		t.Errorf("wish (-want +got):\n%s", diff)
+		t.Errorf("configuration (-want +got):\n%s", diff)
 	}
 	if !got.DNSConfig("eth1").Empty() {
-		t.Errorf("wish of eth1 is %v", got.DNSConfig("eth1"))
+		t.Errorf("configuration of eth1 is %v", got.DNSConfig("eth1"))
 	}
 	if _, ok := got.Device("eth7"); ok {
 		t.Error("there is an eth7")

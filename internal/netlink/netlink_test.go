@@ -164,7 +164,7 @@ func TestLostMessages(t *testing.T) {
 			quiet = true
 		}
 	}
-	if received == 0 || received > 2 { // one that waited, and one that the reader had in hand
+	if received == 0 || received > 2 { // one that waited, and one that the reader had received
 		t.Errorf("%d changes, want one or two for all that came together", received)
 	}
 	ip(t, "route add 172.17.0.1 dev eth0")

@@ -43,7 +43,7 @@ const (
 func hooks() []Case {
 	web := everywhere(status(404))
 	silence := everywhere(hang)
-	// There is no systemd here to hand over to: after a second the hook begins anew.
+	// There is no systemd here to hand over to: after a second the hook starts again.
 	all := []Case{
 		{Name: "hook: no fault", World: World{Option245: leased}, Want: Want{Via: "health", Requests: []string{get, post}}, Peer: atOnce},
 		{Name: "hook: nobody listens at option 245's address", World: World{Option245: leasedTo}, Want: Want{Within: 250 * ms, Via: "health"}},

@@ -73,7 +73,7 @@ func layouts(t *testing.T, doc []byte) map[string][]byte {
 	return all
 }
 
-// sameBut compares the values of two documents as they are written, but for
+// sameBut compares the values of two documents as they are written, except for
 // those below the given places.
 func sameBut(t *testing.T, what string, before, after []byte, but ...string) {
 	t.Helper()

@@ -228,7 +228,7 @@ func (v *VM) Console() string {
 	return string(b)
 }
 
-// static tells if this executable runs in an initrd.
+// static reports whether this executable runs in an initrd.
 func static() error {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {

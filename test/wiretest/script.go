@@ -21,7 +21,7 @@ import (
 // does not differ. Each endpoint has its own list of steps; a request that finds
 // its list used up is answered well.
 type Script struct {
-	// GoalStates are the ones the server has in turn; Step.Advance goes on to the
+	// GoalStates are the ones the server has in turn; Step.Advance advances to the
 	// next, the last one stays. None: DefaultGoalState.
 	GoalStates []GoalState
 

@@ -80,7 +80,7 @@ func (s Status) printCheckIn(p *printer) {
 	switch {
 	case c == nil:
 		p.state("not ready", term.Red)
-		p.line("", "why", "in this boot nothing has checked in, nor tried to")
+		p.line("", "why", "there was no check-in attempt in this boot")
 	case c.State == boot.Ready:
 		p.state("ready", term.Green)
 	case c.State == boot.Failed:
@@ -88,7 +88,7 @@ func (s Status) printCheckIn(p *printer) {
 	case s.Running:
 		p.state("not ready, retrying", term.Yellow)
 	default:
-		p.state("not ready, nobody is retrying", term.Red)
+		p.state("not ready, no process is retrying", term.Red)
 	}
 	if c != nil {
 		printRecord(p, c)

@@ -26,7 +26,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/schematest"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
 const bootID = "b0070001-0000-4000-8000-000000000001"
 

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The demo prints what it should, but for times, in 80 columns. Moments that are close to each other can change places,
+// The demo prints what it should, except for times, in 80 columns. Moments that are close to each other can change places,
 // so those of one timeline are sorted.
 func TestDemo(t *testing.T) {
 	if err := lab.Available(); err != nil || testing.Short() {

@@ -11,7 +11,7 @@ import (
 )
 
 // FuzzSet: what Parse takes, Bytes gives back; and after a change the document
-// says what it said, but for the one value, for every reader.
+// says what it said, except for the one value, for every reader.
 func FuzzSet(f *testing.F) {
 	f.Add([]byte(odd), "a", "b", "x")
 	f.Add([]byte("{\n  \"a\": {\"b\": null},\r\n\t\"c\":[]}"), "a", "b", "<>\u2028")
