@@ -16,26 +16,26 @@ import (
 
 const (
 	// maxBody bounds the body of a 2xx answer, in bytes. Real goal states have
-	// under 4 KiB, real replies to a report none. What encoding/xml makes of a
-	// document can be twenty times as large.
+	// under 4 KiB, real replies to a report none. The result of
+	// encoding/xml can be twenty times as large.
 	maxBody = 16 << 10
-	// maxExcerpt bounds what an error quotes of an answer, in bytes.
+	// maxExcerpt bounds the part of an answer that an error quotes, in bytes.
 	maxExcerpt = 128
 )
 
-// suspicion is set once a server has answered the request for a goal state with
-// a 2xx status and something else: it may be a middlebox that answers everything.
+// suspicion is set once a server has answered a goal state request with a 2xx status
+// and another document: it may be a middlebox that answers every request.
 type suspicion struct{ atomic.Bool }
 
-// judge decides whether an answer is a success of the WireServer's:
+// judge checks whether an answer is the WireServer's success:
 //
-//   - The status is 2xx, and nothing else.
-//   - A goal state is one.
-//   - The body of a reply to a report ends, and is empty, XML or JSON. A page is
-//     none of these. A body that does not come is waited for like an answer that
-//     does not come: at worst Ready is sent twice, which is harmless.
-//   - The JSON endpoint needs no goal state, so whatever answers everything with
-//     200 would pass there. Under suspicion only 201 counts, or an empty body;
+//   - The status is 2xx.
+//   - A goal state is valid.
+//   - The body of a reply to a report is complete, and empty, XML or JSON; an HTML
+//     page is neither. A missing body is treated like a missing answer: at worst
+//     Ready is sent twice, which is harmless.
+//   - The JSON endpoint needs no goal state, so a middlebox that answers everything
+//     with 200 would be accepted there. Under suspicion only 201 counts, or an empty body;
 //     the WireServer sends both.
 func (s *suspicion) judge(path string, resp *http.Response) (GoalState, error) {
 	if resp.StatusCode/100 != 2 {

@@ -55,8 +55,8 @@ const (
 	quiet    = 10 * time.Second
 )
 
-// next returns the next attempt. beside is the slow one that it starts beside,
-// nil for a retry.
+// next returns the next attempt. beside is the slow attempt in progress, nil for a
+// retry.
 func (l *loop) next(beside *flight) Attempt {
 	l.attempts++
 	v := variations[(l.attempts-1)%len(variations)]
@@ -76,18 +76,18 @@ func (l *loop) next(beside *flight) Attempt {
 	return a
 }
 
-// flight is an attempt under way. Its goroutine owns GoalState and Err until
+// flight is an attempt in progress. Its goroutine owns GoalState and Err until
 // answers is closed; the loop owns all else.
 type flight struct {
 	Attempt
-	asked    time.Time     // when the request was made that is not answered yet
-	patience time.Duration // how long after that it is cancelled beside an older one
+	asked    time.Time     // when the unanswered request was sent
+	patience time.Duration // after this time it is cancelled if there is an older one
 	answers  chan struct{} // one value for each answered request; closed at the end
 	cancel   context.CancelCauseFunc
 }
 
-// launch starts an attempt. Only stop cancels it: that of ctx would carry less
-// of a reason, and the loop stops whatever is under way when ctx ends.
+// launch starts an attempt. Only stop cancels it, with a more precise reason than
+// that of ctx; the loop stops all attempts when ctx ends.
 func (l *loop) launch(ctx context.Context, beside *flight) *flight {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	f := &flight{
@@ -110,8 +110,8 @@ func (l *loop) launch(ctx context.Context, beside *flight) *flight {
 	return f
 }
 
-// stop ends the attempt, waits for it, and returns its result, which is nil
-// after all if an answer overtook the cancellation.
+// stop cancels the attempt, waits for it, and returns its result, which is nil if it
+// succeeded before the cancellation.
 func (f *flight) stop(cause error) error {
 	f.cancel(cause)
 	for range f.answers {

@@ -10,21 +10,21 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bounded"
 )
 
-// loop is one Report. Up to two attempts are under way, as a request that hangs
-// must not cost its whole 60 s when the server would answer the next one in
-// milliseconds, and a server that takes 15 s for each answer must be waited for:
+// loop is one call of Report. Up to two attempts run at a time, because a request
+// that hangs must not delay the report by 60 s if the server answers the next one
+// in milliseconds, and a server that takes 15 s for each answer must still succeed:
 //
 //   - If the newest attempt is alone and one of its requests has had no answer for
-//     3 s, a fresh attempt starts beside it, which then is the newest. The older
+//     3 s, another attempt starts in parallel, which then is the newest. The older
 //     one has until its requests' own limit.
-//   - If the newest is beside an older one and has had no answer for 3 s, it is
+//   - If there is an older one and the newest has had no answer for 3 s, it is
 //     cancelled, which is a failure like any other. Those after it are given
 //     twice as long each time, up to 60 s, until one fails in another way.
 //   - When the newest has failed, the next one starts after a pause, whether there
 //     is an older one or not. When the older one has failed, nothing starts.
 //
-// The first success ends it all. Three requests that hang thus cost 3 + 3 + 6 s
-// and two pauses, and a slow server nothing but its slowness.
+// The first success ends the loop. Three requests that hang thus take 3 + 3 + 6 s
+// and two pauses, and a slow server only its response time.
 type loop struct {
 	r *Reporter
 	h Health
@@ -42,7 +42,7 @@ type loop struct {
 	suspicions map[netip.Addr]*suspicion // by server
 }
 
-// run is the only one to touch the loop's fields.
+// run is the only goroutine that uses the loop's fields.
 func (l *loop) run(ctx context.Context) (Outcome, error) {
 	l.started = time.Now()
 	l.heard, l.retryAt, l.patience = l.started, l.started, firstPatience
@@ -68,7 +68,7 @@ func (l *loop) run(ctx context.Context) (Outcome, error) {
 	return l.end(ctx)
 }
 
-// due returns when the loop must act if it hears nothing.
+// due returns when the loop must act if there is no answer before.
 func (l *loop) due() time.Time {
 	switch {
 	case l.newest == nil:
@@ -79,7 +79,7 @@ func (l *loop) due() time.Time {
 	return l.newest.asked.Add(l.newest.patience)
 }
 
-// act does what is due. It returns the attempt that it ended, if any.
+// act performs what is due. It returns the attempt that it ended, if any.
 func (l *loop) act(ctx context.Context) *flight {
 	switch {
 	case l.newest == nil:
@@ -93,7 +93,7 @@ func (l *loop) act(ctx context.Context) *flight {
 	return nil
 }
 
-// hear takes note of an answer. It returns the attempt if that has ended.
+// hear handles an answer. It returns the attempt if it has ended.
 func (l *loop) hear(f *flight, more bool) *flight {
 	if !more {
 		return f
@@ -103,8 +103,8 @@ func (l *loop) hear(f *flight, more bool) *flight {
 	return nil
 }
 
-// settle takes the result of an attempt that has ended, and reports whether it
-// is the success that ends the loop.
+// settle handles the result of an attempt that has ended, and reports whether it
+// was a success, which ends the loop.
 func (l *loop) settle(f *flight) bool {
 	if f.Err == nil {
 		return true
@@ -132,8 +132,8 @@ func (l *loop) settle(f *flight) bool {
 	return false
 }
 
-// end stops what is under way and makes Report's result. An attempt can have
-// got through although ctx has ended.
+// end stops the attempts in progress and returns Report's result. An attempt can
+// have succeeded although ctx has ended.
 func (l *loop) end(ctx context.Context) (Outcome, error) {
 	var won *flight
 	for _, f := range []*flight{l.older, l.newest} {

@@ -35,18 +35,17 @@ type Reporter struct {
 }
 
 // Report reports h and returns once a server has accepted it: with a 2xx status
-// and an answer that can be the WireServer's. A page is none, nor is a body that
-// does not end.
+// and a complete answer that can be the WireServer's; an HTML page cannot.
 //
 // Everything else is retried: every other status, every transport error, every
 // unusable goal state. A server's Retry-After is honoured up to 30 s. A request
-// may take 60 s, but one that has no answer after 3 s gets a fresh attempt beside
-// it, and the first to be accepted ends the other.
+// may take 60 s, but one that has no answer after 3 s is followed by another
+// attempt in parallel, and the first to be accepted cancels the other.
 //
-// Only ctx ends it. The error then wraps [context.Cause] of ctx and the last
-// failure, and the Outcome has nothing but the number of attempts. The one other
-// error is a Server to which no request can go, and is returned at once. No
-// goroutine of Report's is left when it returns.
+// Otherwise it returns when ctx ends. The error then wraps [context.Cause] of ctx
+// and the last failure, and the Outcome has only the number of attempts. If no
+// request can be sent to Server, it returns an error at once. All its goroutines
+// have ended when it returns.
 func (r *Reporter) Report(ctx context.Context, h Health) (Outcome, error) {
 	if err := CheckTarget(r.Server); err != nil {
 		return Outcome{}, err
@@ -55,8 +54,8 @@ func (r *Reporter) Report(ctx context.Context, h Health) (Outcome, error) {
 	return l.run(ctx)
 }
 
-// FetchGoalState asks Server for the goal state, once. It reports nothing, and
-// is for diagnosis. The error is a *[StatusError], or of the transport, or of
+// FetchGoalState reads the goal state from Server, once, for diagnosis. It reports
+// nothing. The error is a *[StatusError], or of the transport, or of
 // [ParseGoalState].
 func (r *Reporter) FetchGoalState(ctx context.Context) (GoalState, error) {
 	if err := CheckTarget(r.Server); err != nil {

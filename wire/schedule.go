@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// pause returns how long to wait after so many failures, so long after the
+// pause returns how long to wait after a number of failures, at a time after the
 // start, before jitter. Most failures of a healthy host pass within a second, so
 // the first retries come fast; an update of the host takes minutes; and the user who
 // waits for the deployment gives up after 20 to 40 minutes, but the machine itself
@@ -27,23 +27,23 @@ func pause(failures int, elapsed time.Duration) time.Duration {
 }
 
 // jitter changes d by up to a tenth, so that machines that were started
-// together do not ask together.
+// together do not send requests at the same time.
 func jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64()))
 }
 
-// How long an unanswered request is waited for, before a fresh attempt. See loop.
+// How long to wait for an answer before another attempt starts. See loop.
 const (
 	firstPatience = 3 * time.Second
 	maxPatience   = requestTimeout
 )
 
 const (
-	maxRetryAfter    = 30 * time.Second // more is waited only that long
-	absurdRetryAfter = 24 * time.Hour   // more is a mistake, and ignored: a timestamp, say
+	maxRetryAfter    = 30 * time.Second // longer values are cut to this
+	absurdRetryAfter = 24 * time.Hour   // longer values are ignored as mistakes, such as a timestamp
 )
 
-// retryAfter reads the Retry-After header (RFC 9110, 10.2.3): a number of
+// retryAfter parses the Retry-After header (RFC 9110, 10.2.3): a number of
 // seconds, or a date. A date is compared with the answer's own Date, if it has
 // one, because the machine's clock may not be set yet. It returns zero for a
 // header that is missing, unreadable, negative or absurd.

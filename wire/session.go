@@ -14,7 +14,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bounded"
 )
 
-// What the WireServer reads of a request.
+// What the WireServer reads from a request.
 const (
 	pathGoalState    = "/machine/?comp=goalstate"
 	pathHealth       = "/machine/?comp=health"
@@ -25,15 +25,15 @@ const (
 	headerVersion = "x-ms-version"
 	version       = "2012-11-30"
 
-	// Free text: who asks. The JSON endpoint has another name for it.
+	// Free text that names the client. The JSON endpoint uses another header for it.
 	headerAgent      = "x-ms-agent-name"
 	headerGuestAgent = "x-ms-guest-agent-name"
 	agent            = "nm-azure-dispatch"
 )
 
 const (
-	// requestTimeout bounds one request, from the dialling to the answer's last
-	// byte. 5 s proved too short for a busy host (canonical/cloud-init#1571).
+	// requestTimeout bounds one request, from dialling to the last byte of the
+	// answer. 5 s proved too short for a busy host (canonical/cloud-init#1571).
 	requestTimeout = 60 * time.Second
 	// dialTimeout bounds the TCP handshake. The server is one hop away; two seconds
 	// leave room for one lost SYN, which the kernel repeats after one.
@@ -52,7 +52,7 @@ type session struct {
 	answered  func()     // called after each answer, whatever its status
 }
 
-// open makes no connection yet. Close ends the session.
+// open returns a session without a connection yet. Close ends the session.
 //
 // The transport's zero values matter here: no proxy, no cookies and, as plain
 // RoundTrip is used, no redirects. A proxy would answer with a page of its own,
@@ -110,7 +110,7 @@ func (s *session) goalState(ctx context.Context) (GoalState, error) {
 	})
 }
 
-// do makes one request and has its answer judged: the result is that of judge.
+// do makes one request and returns the result of judge for its answer.
 func (s *session) do(ctx context.Context, method, path string, body []byte, header http.Header) (GoalState, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, noAnswerError(requestTimeout))
 	defer cancel()
@@ -133,8 +133,8 @@ func (s *session) do(ctx context.Context, method, path string, body []byte, head
 	return gs, bounded.Error(err)
 }
 
-// noAnswerError says how long an answer was waited for. It is the cause with
-// which an attempt is cancelled that is out of time.
+// noAnswerError has the time after which an attempt without an answer was
+// cancelled. It is the cause of the cancellation.
 type noAnswerError time.Duration
 
 func (e noAnswerError) Error() string {
