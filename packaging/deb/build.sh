@@ -1,6 +1,6 @@
 #!/bin/sh
-# build.sh OUT RPM: makes the Debian package of the files in an RPM, docs/decisions/0030-deb-from-rpm.md. The same RPM
-# gives the same bytes.
+# build.sh OUT RPM: builds the Debian package from the files in an RPM, docs/decisions/0030-deb-from-rpm.md. The same RPM
+# results in the same bytes.
 set -eu
 umask 022
 export LC_ALL=C TZ=UTC
@@ -25,7 +25,7 @@ tree=$top/tree doc=$top/tree/usr/share/doc/$name licenses=$top/tree/usr/share/li
 mkdir -p "$tree/DEBIAN" "$doc"
 rpm2cpio "$rpm" | cpio --quiet --extract --make-directories --directory="$tree"
 
-# Debian keeps licenses and changelogs beside the other documents, and has the text of Apache-2.0 itself.
+# Debian has licenses and changelogs in the directory of the documentation, and a copy of Apache-2.0 in base-files.
 {
 	cat $deb/copyright
 	for license in $(cd "$licenses" && grep -rL 'Apache License' . | sort); do

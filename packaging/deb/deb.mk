@@ -1,4 +1,4 @@
-# The Debian packages, made of the RPMs. Included by the top Makefile behind packaging/rpm/rpm.mk.
+# The Debian packages, built from the RPMs. Included by the top Makefile after packaging/rpm/rpm.mk.
 
 DEB_FILES := $(wildcard packaging/deb/*)
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# build.sh OUT VERSION sources|src|ARCH...: makes the archives that the spec names, the source package, or the package for
-# an architecture, from the files of the working tree. The same files give the same bytes, wherever and whenever.
+# build.sh OUT VERSION sources|src|ARCH...: builds the archives that the spec names, the source package, or the package for
+# an architecture, from the files of the working tree. The build is reproducible.
 set -eu
 umask 022
 export LC_ALL=C TZ=UTC

@@ -1,4 +1,4 @@
-# The packages and what is made from them. Included by the top Makefile, which sets GO and VERSION and installs TOOLS.
+# The packages and what is built from them. Included by the top Makefile, which sets GO and VERSION and installs TOOLS.
 
 RPM := dist/nm-azure-dispatch-$(VERSION)-1
 DEB := dist/nm-azure-dispatch_$(VERSION)-1
@@ -41,7 +41,7 @@ rpmlint: rpm ## rpmlint on the RPMs
 verify-reproducible: rpm deb ## builds the packages again and compares
 	GO=$(GO) packaging/rpm/verify.sh $(VERSION) $(RPM).*.rpm $(DEB)_*.deb
 
-# POLICY is an etc/selinux, as on any machine with SELinux: docs/decisions/0009-selinux.md.
+# POLICY is a copy of /etc/selinux of a machine with SELinux: docs/decisions/0009-selinux.md.
 selinux-test: TOOLS := $(BOOT_TOOLS)
 selinux-test: root $(RPM).x86_64.rpm ## boots with the SELinux policy in POLICY, enforcing; as root
 	@[ -e "$(POLICY)/config" ] || { echo "selinux-test: POLICY=$(POLICY) has no file config: give it a directory such as /etc/selinux of a Fedora machine" >&2; exit 1; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# build.sh OUT RPM: makes a system extension of the files in an RPM, for images whose /usr is read-only: systemd-sysext(8).
-# The same RPM gives the same bytes.
+# build.sh OUT RPM: builds a system extension from the files in an RPM, for images whose /usr is read-only: systemd-sysext(8).
+# The same RPM results in the same bytes.
 set -eu
 umask 022
 mkdir -p "$1"
@@ -20,11 +20,11 @@ mkdir "$top/tree"
 rpm2cpio "$rpm" | cpio --quiet --extract --make-directories --directory="$top/tree"
 cd "$top/tree"
 
-# Where extensions are merged after systemd has begun to boot, links of units that are started already count no longer.
-# Then multi-user.target is started again.
+# If extensions are merged after systemd has started, links in the .wants directories of units that are already active
+# have no effect. So multi-user.target is started again.
 mkdir -p usr/lib/systemd/system/multi-user.target.wants usr/lib/extension-release.d
 ln -s ../nm-azure-checkin.service usr/lib/systemd/system/multi-user.target.wants/
-# Of any distribution: the program is static.
+# For any distribution, because the program is static.
 printf 'ID=_any\nARCHITECTURE=%s\nEXTENSION_RELOAD_MANAGER=1\n' $arch >usr/lib/extension-release.d/extension-release.$name
 chmod -R u=rwX,go=rX .
 mksquashfs . "$top/raw" -quiet -no-progress -all-root -no-xattrs -comp xz >/dev/null

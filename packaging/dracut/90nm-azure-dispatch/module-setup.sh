@@ -1,6 +1,6 @@
 #!/bin/bash
-# A boot that fails in the initrd tells Azure why. In every initrd that dracut makes where the program is installed;
-# nm-azure-report-generator decides at boot.
+# Reports to Azure why a boot failed in the initrd. Included in every initrd that dracut builds if the program is
+# installed; nm-azure-report-generator decides at boot.
 
 check() {
     require_binaries /usr/libexec/nm-azure-dispatch systemctl journalctl
@@ -10,7 +10,7 @@ depends() {
     echo systemd network
 }
 
-# An image is seldom made on Azure, so these would not be found on the machine that makes it.
+# Images are rarely built on Azure, so dracut would not find these drivers on the build machine.
 installkernel() {
     hostonly='' instmods hv_netvsc hv_utils mana
 }
