@@ -77,7 +77,7 @@ func (h *Hook) Run(ctx context.Context) error {
 	if h.Event.Action != nm.Down {
 		pending.checkIn = errNotBegun
 	}
-	pending = h.jobs(ctx, soon, l, pending)
+	pending = h.tasks(ctx, soon, l, pending)
 	if pending.checkIn == nil && pending.nameservers == nil {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (h *Hook) Run(ctx context.Context) error {
 	if unitErr == nil || pending.held() {
 		return nil
 	}
-	return h.giveUp(h.jobs(ctx, ctx, l, pending), unitErr)
+	return h.giveUp(h.tasks(ctx, ctx, l, pending), unitErr)
 }
 
 // held reports whether only a check-in is pending, which another process is doing.
@@ -93,9 +93,9 @@ func (u unfinished) held() bool {
 	return u.nameservers == nil && errors.Is(u.checkIn, boot.ErrLocked)
 }
 
-// jobs runs the pending tasks until limit ends. The bus connection lasts until ctx
+// tasks runs the pending tasks until limit ends. The bus connection lasts until ctx
 // ends.
-func (h *Hook) jobs(ctx, limit context.Context, l Link, todo unfinished) (pending unfinished) {
+func (h *Hook) tasks(ctx, limit context.Context, l Link, todo unfinished) (pending unfinished) {
 	deadline, _ := limit.Deadline()
 	share := time.Duration(leaseShare * float64(time.Until(deadline))).Round(100 * time.Millisecond)
 	read := func() (a answer) {
