@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -119,8 +118,10 @@ func record(s *machine.Snapshot) Step {
 // the report.
 func refusal(seen, last string) Step {
 	code := 0
-	if m := regexp.MustCompile(`: (\d{3}) [A-Z]`).FindStringSubmatch(last); m != nil {
-		code, _ = strconv.Atoi(m[1])
+	for word := range strings.FieldsSeq(last) { // as wire.StatusError has it: "URL: 403 Forbidden: ..."
+		if n, err := strconv.Atoi(word); err == nil && len(word) == len("403") && code == 0 {
+			code = n
+		}
 	}
 	seen += "; the goal state is answered, the report is not accepted"
 	switch {
