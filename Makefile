@@ -37,7 +37,7 @@ test: root lint unit lab fuzz rpmlint lintian verify-reproducible boot-test init
 UNIT_SKIP := -e /lab -e /boottest -e /faults -e /packaging/dracut
 UNIT_PLAIN := -e /nm-azure-dispatch$$ -e /packaging/
 UNIT_BOTH := ./internal/dispatch # has a test that is not for the race detector
-unit: TOOLS += gcc:gcc /usr/include/stdlib.h:libc6-dev
+unit: TOOLS += gcc:gcc /usr/include/stdlib.h:libc6-dev buildah:buildah
 unit: build deps ## what needs no lab, the concurrent parts with the race detector
 	$(GO) vet ./...
 	$(GO) test -shuffle=on -count=1 -p=4 $$($(GO) list ./... | grep -v $(UNIT_SKIP) | grep $(UNIT_PLAIN)) $(UNIT_BOTH)
