@@ -1,42 +1,29 @@
 package boot
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"syscall"
-
-	"github.com/google/renameio/v2"
 )
 
-// maxRecord bounds what is read of a record, in bytes.
-const maxRecord = 64 << 10
-
-// read decodes a record. It reads only trusted regular files, follows no symbolic
-// link, and does not block on a FIFO.
+// read decodes a record, which must be a trusted regular file.
 func (s Store) read(name string, rec any) error {
-	if err := trusted(s.path(path.Dir(name)), fs.ModeDir); err != nil {
+	file := s.path(name)
+	if err := trusted(path.Dir(file), fs.ModeDir); err != nil {
 		return err
 	}
-	file := s.path(name)
 	if err := trusted(file, 0); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	b, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("boot: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	b, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
-	if err != nil {
-		return fmt.Errorf("boot: %w", err)
-	}
-	if len(b) > maxRecord {
-		return fmt.Errorf("boot: %s: longer than %d bytes", file, maxRecord)
 	}
 	if err := json.Unmarshal(b, rec); err != nil {
 		return fmt.Errorf("boot: %s: %w", file, err)
@@ -45,21 +32,23 @@ func (s Store) read(name string, rec any) error {
 }
 
 // write replaces a record by rename, so that a reader sees the old one or the
-// new one. It does not replace a file of another type, which is an error.
+// new one. It does not replace a file of another type, which is an error. The new
+// file always has the same name: what an interrupted run left is overwritten.
 func (s Store) write(name string, rec any) error {
+	file := s.path(name)
 	b, err := json.MarshalIndent(rec, "", "  ")
 	if err != nil {
-		return fmt.Errorf("boot: %s: %w", s.path(name), err)
+		return fmt.Errorf("boot: %s: %w", file, err)
 	}
-	dir := s.path(path.Dir(name))
-	if err := s.make(dir); err != nil {
+	if err := s.make(path.Dir(file)); err != nil {
 		return err
 	}
-	if err := trusted(s.path(name), 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := trusted(file, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	err = renameio.WriteFile(s.path(name), append(b, '\n'), 0o644,
-		renameio.WithTempDir(dir), renameio.WithStaticPermissions(0o644))
+	if err = os.WriteFile(file+".new", append(b, '\n'), 0o644); err == nil {
+		err = os.Rename(file+".new", file)
+	}
 	if err != nil {
 		return fmt.Errorf("boot: %w", err)
 	}
@@ -69,19 +58,15 @@ func (s Store) write(name string, rec any) error {
 // make creates the directory, and the store's directory above it. The error says
 // why an existing directory is not trusted.
 func (s Store) make(dir string) error {
-	if dir != s.Dir {
-		if err := s.make(s.Dir); err != nil {
+	for _, d := range slices.Compact([]string{s.Dir, dir}) {
+		if err := os.Mkdir(d, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("boot: %w", err)
+		}
+		if err := trusted(d, fs.ModeDir); err != nil {
 			return err
 		}
 	}
-	err := os.Mkdir(dir, 0o755)
-	if err == nil {
-		err = os.Chmod(dir, 0o755) // regardless of the umask
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("boot: %w", err)
-	}
-	return trusted(dir, fs.ModeDir)
+	return nil
 }
 
 // trusted checks that a path is of the wanted type (0: a regular file, no link
@@ -107,15 +92,8 @@ func trusted(name string, want fs.FileMode) error {
 
 // kind returns the name of a file type.
 func kind(mode fs.FileMode) string {
-	switch mode.Type() {
-	case 0:
-		return "a regular file"
-	case fs.ModeDir:
-		return "a directory"
-	case fs.ModeSymlink:
-		return "a symbolic link"
-	case fs.ModeNamedPipe:
-		return "a FIFO"
+	names := map[fs.FileMode]string{
+		0: "a regular file", fs.ModeDir: "a directory", fs.ModeSymlink: "a symbolic link", fs.ModeNamedPipe: "a FIFO",
 	}
-	return "a special file"
+	return cmp.Or(names[mode.Type()], "a special file")
 }

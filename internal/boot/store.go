@@ -95,7 +95,7 @@ func (s Store) RemoveGone(exists func(ifindex int) bool) error {
 		return nil
 	}
 	for _, e := range entries {
-		name, _, _ := strings.Cut(strings.TrimPrefix(e.Name(), "."), ".") // also of an interrupted write
+		name, _, _ := strings.Cut(e.Name(), ".")
 		if ifindex, notNumber := strconv.Atoi(name); notNumber == nil && !exists(ifindex) {
 			err = errors.Join(err, os.Remove(s.path(path.Join(linksDir, e.Name()))))
 		}
@@ -123,9 +123,6 @@ func (s Store) First(name string) bool {
 		return true
 	}
 	f, err := os.OpenFile(s.path(name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return !errors.Is(err, fs.ErrExist)
-	}
 	_ = f.Close()
-	return true
+	return !errors.Is(err, fs.ErrExist)
 }
