@@ -58,7 +58,7 @@ func checkIn(args []string) int {
 			return reportReady(ctx, c, root, dispatch.Target{Server: server, Source: boot.FromOperator}, *force)
 		}
 		dns := make(chan error, 1)
-		go func() { dns <- (&dispatch.Nameservers{Env: c.Env}).Finish(ctx) }()
+		go func() { dns <- (&dispatch.Nameservers{Env: c.Env}).Finish(ctx, waitingFor) }()
 		status := reportReady(ctx, c, root, dispatch.Target{}, *force)
 		if err := <-dns; err != nil && !errors.Is(ctx.Err(), context.Canceled) {
 			c.Log(journal.NameserversFailed, slog.Any("error", err))
@@ -69,6 +69,11 @@ func checkIn(args []string) int {
 	})
 }
 
+// waitingFor prints what the command waits for.
+func waitingFor(err error) {
+	printf(os.Stderr, "nm-azure-dispatch: check-in: still waiting: %v\n", err)
+}
+
 // reportReady checks in with the target, or the target of the lease if it is
 // zero, and prints the result.
 func reportReady(ctx context.Context, c *dispatch.CheckIn, root fs.FS, t dispatch.Target, force bool) int {
@@ -77,7 +82,7 @@ func reportReady(ctx context.Context, c *dispatch.CheckIn, root fs.FS, t dispatc
 		return report(rec, "already ")
 	}
 	if !t.Server.IsValid() {
-		t, c.Targets = followLeases(ctx, root)
+		t, c.NextTarget = followLeases(ctx, root)
 	}
 	rec, err := c.Follow(ctx, t, force)
 	switch {

@@ -29,7 +29,7 @@ func hook(root fs.FS, ev nm.Event) int {
 	j := journal.New(os.Args[0], os.Stderr)
 	defer j.Close(flushLimit)
 
-	env := newEnv(root, j.Log)
+	env := newEnv(ctx, root, j.Log)
 	h := &dispatch.Hook{Env: env, Event: ev, CheckIn: newCheckIn(root, env)}
 	if err := h.Run(ctx); err != nil {
 		printf(os.Stderr, "nm-azure-dispatch: %s %s: %v\n", ev.Interface, ev.Action, err)

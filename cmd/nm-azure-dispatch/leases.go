@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -31,8 +32,8 @@ const configuring = "configuring"
 const networkdState = "run/systemd/netif/state"
 
 // followLeases waits for a route to the WireServer, and returns the target of the
-// check-in and a channel of the targets after changes of leases, routes or addresses.
-func followLeases(ctx context.Context, root fs.FS) (dispatch.Target, <-chan dispatch.Target) {
+// check-in and a function that waits for another one, CheckIn.NextTarget.
+func followLeases(ctx context.Context, root fs.FS) (dispatch.Target, func(context.Context, netip.Addr) (dispatch.Target, bool)) {
 	changes, _ := netlink.Changes(ctx) // without it, leases are read every 30 s
 	limited, cancel := context.WithTimeout(ctx, routeLimit)
 	_ = netlink.WaitRoute(limited, wire.DefaultAddr)
@@ -42,10 +43,13 @@ func followLeases(ctx context.Context, root fs.FS) (dispatch.Target, <-chan disp
 		time.Sleep(leasePoll)
 		t, _, late = leaseTarget(ctx, root)
 	}
-	return t, dispatch.WatchTarget(ctx, t.Server, changes, func(ctx context.Context) (dispatch.Target, bool) {
+	look := func(ctx context.Context) (dispatch.Target, bool) {
 		t, found, _ := leaseTarget(ctx, root)
 		return t, found
-	})
+	}
+	return t, func(ctx context.Context, current netip.Addr) (dispatch.Target, bool) {
+		return dispatch.NextTarget(ctx, current, changes, look)
+	}
 }
 
 // leaseTarget returns the target of the primary interface's lease, or the default

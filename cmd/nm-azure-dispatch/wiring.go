@@ -33,12 +33,12 @@ func withCheckIn(root fs.FS, timeout time.Duration, f func(context.Context, *dis
 	}
 	j := journal.New(os.Args[0], os.Stderr)
 	defer j.Close(flushLimit)
-	return f(ctx, newCheckIn(root, newEnv(root, j.Log)))
+	return f(ctx, newCheckIn(root, newEnv(ctx, root, j.Log)))
 }
 
-// newEnv returns what the parts of a run share. Without a boot ID, nothing counts
-// as already done.
-func newEnv(root fs.FS, log dispatch.Log) *dispatch.Env {
+// newEnv returns what the parts of a run share; the bus is closed when ctx ends.
+// Without a boot ID, nothing counts as already done.
+func newEnv(ctx context.Context, root fs.FS, log func(journal.Kind, ...slog.Attr)) *dispatch.Env {
 	id, err := boot.ID(root)
 	if err != nil {
 		log(journal.RecordFailed, slog.Any("error", err))
@@ -46,7 +46,7 @@ func newEnv(root fs.FS, log dispatch.Log) *dispatch.Env {
 	return &dispatch.Env{
 		Store:         boot.Store{Dir: stateDir, BootID: id},
 		Log:           log,
-		Connect:       connect,
+		Connect:       func(limit context.Context) (*dispatch.Bus, error) { return connect(ctx, limit) },
 		Index:         func(iface string) (int, error) { return link.Index(root, iface) },
 		DefaultRoutes: func() []string { return link.DefaultRoutes(root) },
 		OwnAddrs:      ownAddrs,

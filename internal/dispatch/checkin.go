@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
@@ -26,9 +27,9 @@ type CheckIn struct {
 	// is "" (success) from each POST of Ready until that has failed, else why the
 	// report failed. It may be called concurrently. Nil: there is no such record.
 	TellHost func(reason string)
-	// Targets delivers targets that replace the one passed to Run, see
-	// [WatchTarget]. Nil: none.
-	Targets <-chan Target
+	// NextTarget waits for a target with another server, see [NextTarget]. Nil: there
+	// is none.
+	NextTarget func(ctx context.Context, current netip.Addr) (Target, bool)
 }
 
 // Run reports Ready, unless Ready or a failure was reported in this boot already;
@@ -39,7 +40,7 @@ func (c *CheckIn) Run(ctx context.Context, t Target, force bool) (boot.CheckIn, 
 	if rec, done := c.Done(); done && !force {
 		return rec, nil // also while the process that did it still holds the lock
 	}
-	unlock, err := c.lock()
+	unlock, err := c.orWithout(c.Store.LockCheckIn())
 	if err != nil {
 		return boot.CheckIn{}, err
 	}
@@ -48,7 +49,7 @@ func (c *CheckIn) Run(ctx context.Context, t Target, force bool) (boot.CheckIn, 
 	if done && !force {
 		return rec, nil
 	}
-	return c.send(ctx, t, rec, wire.Ready(), boot.Ready, journal.CheckedIn)
+	return c.send(ctx, t, rec, done, wire.Ready())
 }
 
 // Follow is like Run, but waits for another process that is checking in, and takes
@@ -82,7 +83,7 @@ var ErrReported = errors.New("a failure was already reported to Azure in this bo
 // a failure; otherwise it is why the context ended without success.
 func (c *CheckIn) Fail(ctx context.Context, t Target, reason string) (boot.CheckIn, error) {
 	return whileLocked(ctx, func() (boot.CheckIn, error) {
-		unlock, err := c.lock()
+		unlock, err := c.orWithout(c.Store.LockCheckIn())
 		if err != nil {
 			return boot.CheckIn{}, err
 		}
@@ -94,35 +95,16 @@ func (c *CheckIn) Fail(ctx context.Context, t Target, reason string) (boot.Check
 		case done:
 			return rec, ErrReported
 		}
-		return c.send(ctx, t, rec, wire.ProvisioningFailed(reason), boot.Failed, journal.FailureReported)
+		return c.send(ctx, t, rec, false, wire.ProvisioningFailed(reason))
 	})
 }
 
-// lock takes the lock of the check-in. The only error is boot.ErrLocked: if there
-// can be no lock, the check-in runs without one, and at worst Ready is sent twice.
-func (c *CheckIn) lock() (unlock func(), err error) {
-	unlock, err = c.Store.LockCheckIn()
-	if err != nil && !errors.Is(err, boot.ErrLocked) {
-		c.RecordFailed(err)
-		return func() {}, nil
-	}
-	return unlock, err
-}
-
-// Done returns the record of this boot, and whether there is nothing left to do. A
-// record that cannot be read counts as none.
-func (c *CheckIn) Done() (boot.CheckIn, bool) {
-	rec, err := c.Store.CheckIn()
-	if err != nil {
-		return boot.CheckIn{}, false
-	}
-	return rec, c.final(rec)
-}
-
-// final reports whether only force changes this record. A failure that was reported
-// from the initrd is final there only: a real root that is up proves a recovery.
-func (c *CheckIn) final(rec boot.CheckIn) bool {
-	return rec.State == boot.Ready || rec.State == boot.Failed && (c.Initrd || !rec.Initrd)
+// Done returns the record of this boot, and whether only force changes it. A record
+// that cannot be read counts as none. A failure that was reported from the initrd is
+// final there only: a real root that is up proves a recovery.
+func (c *CheckIn) Done() (rec boot.CheckIn, done bool) {
+	rec, _ = c.Store.CheckIn()
+	return rec, rec.State == boot.Ready || rec.State == boot.Failed && (c.Initrd || !rec.Initrd)
 }
 
 // GiveUp logs that a check-in ended without success, and why.

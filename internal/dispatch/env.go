@@ -2,10 +2,13 @@ package dispatch
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
@@ -13,16 +16,13 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
 )
 
-// Log writes a journal entry, (*journal.Journal).Log.
-type Log func(journal.Kind, ...slog.Attr)
-
 // Env is shared by the parts of a run.
 type Env struct {
 	Store boot.Store
-	Log   Log
-	// Connect opens the bus before limit ends, and closes it when ctx ends. It
-	// is not called if there is nothing to do.
-	Connect func(ctx, limit context.Context) (*Bus, error)
+	Log   func(journal.Kind, ...slog.Attr) // (*journal.Journal).Log
+	// Connect opens the bus, or returns the open one, before limit ends. It is not
+	// called if there is nothing to do.
+	Connect func(limit context.Context) (*Bus, error)
 	// Index returns the index of an interface, an error if it is gone.
 	Index func(iface string) (int, error)
 	// DefaultRoutes names the interfaces with an IPv4 default route, the most
@@ -58,8 +58,33 @@ func (e *Env) RecordFailed(err error) {
 	}
 }
 
+// orWithout takes the result of taking a lock. If there can be no lock, the run
+// continues without one; the only error is boot.ErrLocked.
+func (e *Env) orWithout(unlock func(), err error) (func(), error) {
+	if err == nil || errors.Is(err, boot.ErrLocked) {
+		return unlock, err
+	}
+	e.RecordFailed(err)
+	return func() {}, nil
+}
+
 // primary reports whether the interface has an IPv4 default route.
 func (e *Env) primary(iface string) bool { return slices.Contains(e.DefaultRoutes(), iface) }
 
 // defaultDevice names the device with the preferred default route, "" if none.
 func (e *Env) defaultDevice() string { return append(e.DefaultRoutes(), "")[0] }
+
+// within returns a context that ends after d, with a cause that says so.
+func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, d, fmt.Errorf("no answer within %v", d))
+}
+
+// wait reports whether the time passed before the context ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

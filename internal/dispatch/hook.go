@@ -20,7 +20,7 @@ const Budget = 5 * time.Second
 const (
 	handOverAfter = time.Second            // when the unit takes over
 	handOverLimit = 250 * time.Millisecond // to start the unit
-	leaseShare    = 0.7                    // share of the time for connecting to the bus and reading the lease
+	leaseLimit    = 700 * time.Millisecond // to read the lease before that, so that there is time for the default address
 )
 
 // Unit finishes what the hook could not.
@@ -33,19 +33,12 @@ type Hook struct {
 	CheckIn *CheckIn
 }
 
-// answer is what was read about the link, for both tasks.
-type answer struct {
-	bus *Bus // nil if it cannot be reached
-	dev nm.Device
-	err error
-}
-
 // unfinished is what is pending of both tasks.
 type unfinished struct {
 	checkIn     error // boot.ErrLocked: another process does it
 	record      boot.CheckIn
 	nameservers error
-	read        answer // what was read about the link so far
+	lease       answer // what was read for the check-in so far
 }
 
 // errNotBegun is the state of a pending task before its first run.
@@ -71,13 +64,13 @@ func (h *Hook) Run(ctx context.Context) error {
 			return nil
 		}
 	}
-	soon, cancelSoon := context.WithTimeoutCause(ctx, handOverAfter, fmt.Errorf("not done after %v", handOverAfter))
-	defer cancelSoon()
 	pending := unfinished{nameservers: errNotBegun}
-	if h.Event.Action != nm.Down {
+	if _, done := h.CheckIn.Done(); !done && h.Event.Action != nm.Down {
 		pending.checkIn = errNotBegun
 	}
-	pending = h.tasks(ctx, soon, l, pending)
+	soon, cancelSoon := context.WithTimeoutCause(ctx, handOverAfter, fmt.Errorf("not done after %v", handOverAfter))
+	defer cancelSoon()
+	pending = h.tasks(soon, leaseLimit, l, pending)
 	if pending.checkIn == nil && pending.nameservers == nil {
 		return nil
 	}
@@ -85,7 +78,7 @@ func (h *Hook) Run(ctx context.Context) error {
 	if unitErr == nil || pending.held() {
 		return nil
 	}
-	return h.giveUp(h.tasks(ctx, ctx, l, pending), unitErr)
+	return h.giveUp(h.tasks(ctx, busLimit, l, pending), unitErr)
 }
 
 // held reports whether only a check-in is pending, which another process is doing.
@@ -93,60 +86,30 @@ func (u unfinished) held() bool {
 	return u.nameservers == nil && errors.Is(u.checkIn, boot.ErrLocked)
 }
 
-// tasks runs the pending tasks until limit ends. The bus connection lasts until ctx
-// ends.
-func (h *Hook) tasks(ctx, limit context.Context, l Link, todo unfinished) (pending unfinished) {
-	deadline, _ := limit.Deadline()
-	share := time.Duration(leaseShare * float64(time.Until(deadline))).Round(100 * time.Millisecond)
-	read := func() (a answer) {
-		soon, cancel := context.WithTimeoutCause(limit, share, fmt.Errorf("no answer within %v", share))
-		defer cancel()
-		if a.bus, a.err = h.Connect(ctx, soon); a.err == nil && h.Event.Action != nm.Down {
-			a.dev, a.err = a.bus.Device(soon, l.Name)
-		}
-		return a
-	}
-	var once sync.Once
-	var shared answer
-	done := make(chan struct{})
-	first := func() answer {
-		once.Do(func() {
-			go func() {
-				shared = read()
-				close(done)
-			}()
-		})
-		<-done
-		return shared
-	}
+// tasks runs the pending tasks until ctx ends. The lease is read once for both.
+func (h *Hook) tasks(ctx context.Context, limit time.Duration, l Link, todo unfinished) (pending unfinished) {
 	n := &Nameservers{Env: h.Env, Event: h.Event}
+	var first *answer
+	pending.lease = todo.lease // NetworkManager may have stopped since then
+	if todo.checkIn != nil && (todo.lease.bus == nil || todo.lease.err != nil) {
+		pending.lease = n.read(ctx, limit, l)
+		first = &pending.lease
+	}
 	var wg sync.WaitGroup
 	if todo.nameservers != nil {
-		wg.Go(func() { pending.nameservers = n.reconcile(limit, l, first, read) })
+		wg.Go(func() { pending.nameservers = n.reconcile(ctx, l, first) })
 	}
 	if todo.checkIn != nil {
-		wg.Go(func() {
-			pending.record, pending.checkIn = h.checkIn(limit, func() answer {
-				if todo.read.bus != nil && todo.read.err == nil {
-					return todo.read // NetworkManager may have stopped since then
-				}
-				return first()
-			})
-		})
+		wg.Go(func() { pending.record, pending.checkIn = h.checkIn(ctx, pending.lease) })
 	}
 	wg.Wait()
-	pending.read = shared
 	return pending
 }
 
 // checkIn checks in if the lease is that of the primary interface: the WireServer
 // may not answer others. If the lease cannot be read it uses the default address,
 // which is valid in every region.
-func (h *Hook) checkIn(ctx context.Context, read func() answer) (boot.CheckIn, error) {
-	if rec, done := h.CheckIn.Done(); done {
-		return rec, nil
-	}
-	a := read()
+func (h *Hook) checkIn(ctx context.Context, a answer) (boot.CheckIn, error) {
 	var t Target
 	switch {
 	case errors.Is(a.err, nm.ErrNoDevice):
@@ -164,9 +127,9 @@ func (h *Hook) checkIn(ctx context.Context, read func() answer) (boot.CheckIn, e
 // handOver starts the unit. If another process holds the lock of the check-in, the
 // unit waits for it, and continues if it is killed.
 func (h *Hook) handOver(ctx context.Context, pending unfinished) error {
-	limit, cancel := context.WithTimeoutCause(ctx, handOverLimit, fmt.Errorf("no answer within %v", handOverLimit))
+	limit, cancel := within(ctx, handOverLimit)
 	defer cancel()
-	bus, err := h.Connect(ctx, limit)
+	bus, err := h.Connect(limit)
 	if err == nil {
 		err = bus.StartUnit(limit, Unit)
 	}

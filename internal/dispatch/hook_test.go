@@ -113,7 +113,10 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 		Device: func(ctx context.Context, _ string) (nm.Device, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			return w.dev, reach(ctx, w.devErr)
+			if err := reach(ctx, w.devErr); err != nil {
+				return nm.Device{}, err
+			}
+			return w.dev, nil
 		},
 		IP4DNSConfig: func(ctx context.Context, _ nm.Device) (nm.DNSConfig, error) { return w.dns, reach(ctx, w.dnsErr) },
 		GlobalDNS:    func(context.Context) (bool, error) { return w.globalDNS, nil },
@@ -173,7 +176,7 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 	}
 	w.bus = bus
 	shared := w.env()
-	shared.Connect = func(_, limit context.Context) (*dispatch.Bus, error) {
+	shared.Connect = func(limit context.Context) (*dispatch.Bus, error) {
 		w.say("connect")
 		if err := reach(limit, w.connectErr); err != nil {
 			if w.busBack {
@@ -420,10 +423,10 @@ func TestOneJobDoesNotSpoilTheOther(t *testing.T) {
 		}},
 		{
 			name: "the bus hangs", change: func(w *world) { w.connectErr = errHang }, limit: dispatch.Budget, want: []string{
-				"connect", "connect", "connect", constant, "log nameservers-failed interface=eth0 error=no answer within 2.8s",
+				"connect", "connect", "connect", constant, "log nameservers-failed interface=eth0 error=no answer within 2s",
 				unreadable, "report to 168.63.129.16, fallback invalid IP",
 			},
-			err: "nameservers of eth0: no answer within 2.8s\nhand-over: no answer within 250ms",
+			err: "nameservers of eth0: no answer within 2s\nhand-over: no answer within 250ms",
 		},
 	}
 	for _, tt := range tests {

@@ -166,7 +166,7 @@ func (m *model) events(t *rapid.T, actions ...nm.Action) {
 func (m *model) unit() {
 	p := m.process(10 * time.Minute)
 	defer p.cancel()
-	_ = (&dispatch.Nameservers{Env: p.Env}).Finish(p.ctx)
+	_ = (&dispatch.Nameservers{Env: p.Env}).Finish(p.ctx, func(error) {})
 }
 
 // desired is what NetworkManager wants.
@@ -331,7 +331,7 @@ func (m *model) process(limit time.Duration) *process {
 	}
 	p.Env = &dispatch.Env{
 		Store: m.store, Log: func(journal.Kind, ...slog.Attr) {},
-		Connect:  func(context.Context, context.Context) (*dispatch.Bus, error) { return bus, nil },
+		Connect:  func(context.Context) (*dispatch.Bus, error) { return bus, nil },
 		Index:    func(string) (int, error) { return 2, nil },
 		Exists:   func(int) bool { return true },
 		OwnAddrs: func() []netip.Addr { return nil },

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	busLimit      = 2 * time.Second        // to connect to the bus and read the device, in the unit
+	busLimit      = 2 * time.Second        // to connect to the bus and read the device
 	resolvedLimit = 2 * time.Second        // for all calls to resolved
 	downLimit     = 500 * time.Millisecond // for the one call to NetworkManager on down
 	linkRetry     = 100 * time.Millisecond // between tries for a link that resolved does not know yet
@@ -42,17 +42,28 @@ type Link struct {
 	Index int
 }
 
+// answer is what was read about a link.
+type answer struct {
+	bus *Bus // nil if it cannot be reached
+	dev nm.Device
+	err error
+}
+
 // Finish updates the nameservers of all links that have an IPv4 default route or a
 // record of this boot, and removes the records of links that no longer exist. It
 // retries until everything is done or ctx ends, and returns what is not done. It
 // waits for a service that is not running only if nameservers were pushed, and for
-// absentLimit at most: the start of the service is an event.
-func (n *Nameservers) Finish(ctx context.Context) error {
+// absentLimit at most: the start of the service is an event. waiting is called with
+// what is not done when it retries for the first time.
+func (n *Nameservers) Finish(ctx context.Context, waiting func(error)) error {
 	absent := time.Now().Add(absentLimit)
 	for delay := finishRetry; ; delay = min(2*delay, finishMax) {
 		err := n.all(ctx)
 		if err == nil || notRunning(err) && (!n.pushedAny() || time.Now().After(absent)) {
 			return nil
+		}
+		if delay == finishRetry && ctx.Err() == nil {
+			waiting(err)
 		}
 		if !wait(ctx, delay) {
 			return err
@@ -73,7 +84,7 @@ func (n *Nameservers) pushedAny() bool {
 	return false
 }
 
-// all runs reconcile once for each link.
+// all reconciles each link once.
 func (n *Nameservers) all(ctx context.Context) error {
 	n.RecordFailed(n.Store.RemoveGone(n.Exists))
 	links := map[Link]bool{}
@@ -85,73 +96,71 @@ func (n *Nameservers) all(ctx context.Context) error {
 			links[Link{Name: name, Index: index}] = true
 		}
 	}
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var errs []error
+	errs := make(chan error, len(links))
 	for l := range links {
-		wg.Go(func() {
-			read := func() (a answer) {
-				limit, cancel := context.WithTimeoutCause(ctx, busLimit, fmt.Errorf("no answer within %v", busLimit))
-				defer cancel()
-				if a.bus, a.err = n.Connect(ctx, limit); a.err == nil {
-					a.dev, a.err = a.bus.Device(limit, l.Name)
-				} else if limit.Err() == nil {
-					a.err = fmt.Errorf("%w: %w", errNoBus, a.err)
-				}
-				return a
+		go func() {
+			err := n.reconcile(ctx, l, nil)
+			if err != nil {
+				err = fmt.Errorf("nameservers of %s: %w", l.Name, err)
 			}
-			if err := n.reconcile(ctx, l, read, read); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, fmt.Errorf("nameservers of %s: %w", l.Name, err))
-			}
-		})
+			errs <- err
+		}()
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	var err error
+	for range links {
+		err = errors.Join(err, <-errs)
+	}
+	return err
+}
+
+// read connects to the bus and reads the device, but not on down, when
+// NetworkManager may be waiting for this program.
+func (n *Nameservers) read(ctx context.Context, limit time.Duration, l Link) (a answer) {
+	ctx, cancel := within(ctx, limit)
+	defer cancel()
+	a.bus, a.err = n.Connect(ctx)
+	switch {
+	case a.err != nil && ctx.Err() == nil:
+		a.err = fmt.Errorf("%w: %w", errNoBus, a.err)
+	case a.err == nil && n.Event.Action != nm.Down:
+		a.dev, a.err = a.bus.Device(ctx, l.Name)
+	}
+	return a
 }
 
 // reconcile applies the policy to a link, under the lock of the link. If another
 // run is waiting for the lock already it does nothing, because that run will see
-// everything that this one could. read reads the device; again replaces it after a
-// wait, when what was read may be out of date.
-func (n *Nameservers) reconcile(ctx context.Context, l Link, read, again func() answer) error {
+// everything that this one could. first is what was read just before; it may be
+// nil, and is read again after a wait for the lock.
+func (n *Nameservers) reconcile(ctx context.Context, l Link, first *answer) error {
 	end, waited, err := n.Store.LockLink(ctx, l.Index)
-	if errors.Is(err, boot.ErrLocked) {
-		if !waited {
-			return nil
-		}
+	if errors.Is(err, boot.ErrLocked) && !waited {
+		return nil
+	}
+	if end, err = n.orWithout(end, err); err != nil {
 		return err
 	}
-	if err != nil {
-		n.RecordFailed(err) // continue without a lock
-		end = func() {}
-	}
-	end = sync.OnceFunc(end)
 	defer end()
 	v := LinkView{Down: n.Event.Action == nm.Down, External: n.Event.External, Primary: n.primary(l.Name), Own: n.OwnAddrs()}
 	v.Record, _ = n.Store.Link(l.Index, l.Name) // a record that cannot be read counts as none
 	if v.Record.State != boot.Pushed && (!v.Primary || v.Down || v.External) {
 		return nil
 	}
-	if waited {
-		read = again
+	if first == nil || waited {
+		a := n.read(ctx, busLimit, l)
+		first = &a
 	}
-	a := read()
-	if errors.Is(a.err, nm.ErrNoDevice) {
-		a.dev, a.err = nm.Device{}, nil
+	if first.err != nil && !errors.Is(first.err, nm.ErrNoDevice) {
+		return first.err
 	}
-	if a.err != nil {
-		return a.err
+	v.Activated = first.dev.Activated
+	if first.dev.Lease != nil {
+		v.Lease = first.dev.Lease.Nameservers
 	}
-	v.Activated = a.dev.Activated
-	if a.dev.Lease != nil {
-		v.Lease = a.dev.Lease.Nameservers
-	}
-	n.askDNS(ctx, a, l, &v)
-	pushed, err := n.act(ctx, a.bus, l, v)
-	end()
-	n.probe(ctx, a.bus, l, pushed)
+	n.askDNS(ctx, *first, l, &v)
+	pushed, err := n.act(ctx, first.bus, l, v)
+	end() // no other run waits for the queries
+	n.probe(ctx, first.bus, l, pushed)
 	return err
 }
 
@@ -160,7 +169,7 @@ func (n *Nameservers) reconcile(ctx context.Context, l Link, read, again func() 
 func (n *Nameservers) askDNS(ctx context.Context, a answer, l Link, v *LinkView) {
 	if v.Down {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, downLimit, fmt.Errorf("no answer within %v", downLimit))
+		ctx, cancel = within(ctx, downLimit)
 		defer cancel()
 	}
 	v.DNS, v.DNSErr = a.bus.DNSConfig(ctx, l.Name)
@@ -173,7 +182,7 @@ func (n *Nameservers) askDNS(ctx context.Context, a answer, l Link, v *LinkView)
 // act reads what resolved has and applies the policy. It returns the nameservers
 // that it configured, if any.
 func (n *Nameservers) act(ctx context.Context, bus *Bus, l Link, v LinkView) (pushed []netip.Addr, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, resolvedLimit, fmt.Errorf("systemd-resolved: no answer within %v", resolvedLimit))
+	ctx, cancel := within(ctx, resolvedLimit)
 	defer cancel()
 	v.Have, v.HaveErr = bus.LinkState(ctx, l.Index)
 	p := Decide(v)
@@ -194,18 +203,18 @@ func (n *Nameservers) act(ctx context.Context, bus *Bus, l Link, v LinkView) (pu
 		p = Decide(v)
 	}
 	switch p.Action {
-	case ActPush:
-		if err == nil {
-			return p.Nameservers, nil
-		}
+	case ActNone:
+		err = errors.Join(v.DNSErr, v.HaveErr)
 	case ActForget:
 		n.record(l, boot.Link{State: boot.None})
 	case ActLeave:
 		n.leave(l, v, p)
-	case ActNone:
-		return nil, errors.Join(v.DNSErr, v.HaveErr)
+	case ActPush:
+		if err == nil {
+			pushed = p.Nameservers
+		}
 	}
-	return nil, err
+	return pushed, err
 }
 
 // push writes the record first, and keeps it if resolved may have done or may do
@@ -213,8 +222,8 @@ func (n *Nameservers) act(ctx context.Context, bus *Bus, l Link, v LinkView) (pu
 // What was pushed before is cleared before the record names something else, so
 // that an interrupted run leaves nothing that the record does not name.
 func (n *Nameservers) push(ctx context.Context, bus *Bus, l Link, v LinkView, p Plan) error {
-	cleared := len(v.Have.Nameservers) > 0 && !sameSet(v.Record.Nameservers, p.Nameservers)
-	if cleared {
+	same := v.Have.Equal(p.Nameservers) // then only the domains change
+	if !same && len(v.Have.Nameservers) > 0 {
 		if err := bus.SetNameservers(ctx, l.Index, nil); err != nil {
 			return err
 		}
@@ -226,13 +235,16 @@ func (n *Nameservers) push(ctx context.Context, bus *Bus, l Link, v LinkView, p 
 	}
 	rec := boot.Link{State: boot.Pushed, Nameservers: p.Nameservers, Domains: p.Domains}
 	n.record(l, rec)
-	err := bus.SetNameservers(ctx, l.Index, p.Nameservers)
+	var err error
+	if !same {
+		err = bus.SetNameservers(ctx, l.Index, p.Nameservers)
+	}
 	for errors.Is(err, resolv.ErrNoSuchLink) && wait(ctx, linkRetry) {
 		err = bus.SetNameservers(ctx, l.Index, p.Nameservers)
 	}
 	if err != nil {
 		if definite(ctx, err) {
-			n.record(l, refused(v, cleared, p.SetDomains))
+			n.record(l, refused(v, p))
 		}
 		return err
 	}
@@ -254,16 +266,16 @@ func definite(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() == nil && !errors.Is(err, resolv.ErrNoReply) && !errors.Is(err, resolv.ErrNotRunning)
 }
 
-// refused returns the record after resolved refused the servers of a push.
-func refused(v LinkView, cleared, clearedDomains bool) boot.Link {
-	rec := v.Record
+// refused returns the record after resolved refused the servers of a push: of what
+// was pushed before, only domains that did not change are there.
+func refused(v LinkView, p Plan) boot.Link {
 	switch {
-	case rec.State == "", rec.State == boot.Pushed && (cleared || len(v.Have.Nameservers) == 0):
-		return boot.Link{State: boot.None}
-	case clearedDomains:
-		rec.Domains = nil
+	case !p.SetDomains && len(p.Domains) > 0:
+		return boot.Link{State: boot.Pushed, Domains: p.Domains}
+	case v.Record.State == boot.Left:
+		return v.Record // its reason may still be valid, and was logged
 	}
-	return rec
+	return boot.Link{State: boot.None}
 }
 
 // undo sets empty lists. It does not call RevertLink, which would also revert what
@@ -273,21 +285,19 @@ func (n *Nameservers) undo(ctx context.Context, bus *Bus, l Link, v LinkView, p 
 	if err == nil && p.SetDomains {
 		err = bus.SetDomains(ctx, l.Index, nil)
 	}
-	if errors.Is(err, resolv.ErrNoSuchLink) {
-		n.record(l, boot.Link{State: boot.None})
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, resolv.ErrNoSuchLink) {
 		return err
 	}
 	n.record(l, boot.Link{State: boot.None})
+	if err != nil {
+		return nil
+	}
 	n.Log(journal.NameserversUndone, slog.String("interface", l.Name),
-		slog.String("nameservers", join(v.Record.Nameservers)), slog.String("reason", p.Reason))
+		slog.String("nameservers", join(v.Record.Nameservers)), slog.String("reason", p.Reason.Text))
 	return bus.FlushCaches(ctx)
 }
 
-// probe queries each nameserver and logs those that do not answer. It runs without
-// the lock, so that no other run waits for it.
+// probe queries each nameserver and logs those that do not answer.
 func (n *Nameservers) probe(ctx context.Context, bus *Bus, l Link, servers []netip.Addr) {
 	var wg sync.WaitGroup
 	for _, s := range servers {
@@ -306,15 +316,15 @@ func (n *Nameservers) probe(ctx context.Context, bus *Bus, l Link, servers []net
 
 // leave records why a link is not changed, and logs it once.
 func (n *Nameservers) leave(l Link, v LinkView, p Plan) {
-	if v.Record.State == boot.Left && v.Record.Reason == p.Reason {
+	if v.Record.State == boot.Left && v.Record.Reason == p.Reason.Text {
 		return
 	}
-	n.record(l, boot.Link{State: boot.Left, Reason: p.Reason})
-	if p.Code == ResolvedUnavailable {
+	n.record(l, boot.Link{State: boot.Left, Reason: p.Reason.Text})
+	if p.Reason == ResolvedUnavailable {
 		n.Log(journal.ResolvedUnavailable, slog.String("interface", l.Name), slog.Any("error", v.HaveErr))
 		return
 	}
-	n.Log(journal.NameserversLeft, slog.String("interface", l.Name), slog.String("reason", p.Reason))
+	n.Log(journal.NameserversLeft, slog.String("interface", l.Name), slog.String("reason", p.Reason.Text))
 }
 
 func (n *Nameservers) record(l Link, rec boot.Link) {
@@ -322,20 +332,4 @@ func (n *Nameservers) record(l Link, rec boot.Link) {
 	n.RecordFailed(n.Store.WriteLink(l.Index, rec))
 }
 
-func join(servers []netip.Addr) string {
-	s := make([]string, len(servers))
-	for i, a := range servers {
-		s[i] = a.String()
-	}
-	return strings.Join(s, " ")
-}
-
-// wait reports whether the time passed before the context ended.
-func wait(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}
+func join(servers []netip.Addr) string { return strings.Trim(fmt.Sprint(servers), "[]") }

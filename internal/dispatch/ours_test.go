@@ -100,7 +100,7 @@ func TestOursStaysOurs(t *testing.T) {
 func TestGlobalDNS(t *testing.T) {
 	w := healthy()
 	w.globalDNS = true
-	if got := w.must(t, nm.Up); !slices.Contains(got, "log nameservers-left interface=eth0 reason="+dispatch.GlobalDNS.Sentence()) {
+	if got := w.must(t, nm.Up); !slices.Contains(got, "log nameservers-left interface=eth0 reason="+dispatch.GlobalDNS.Text) {
 		t.Errorf("did %v", got)
 	}
 	w.has(t, "global-dns", "")
@@ -175,8 +175,8 @@ func TestFinish(t *testing.T) {
 			}
 			return answer(ctx, i)
 		}
-		env.Connect = func(context.Context, context.Context) (*dispatch.Bus, error) { return w.bus, nil }
-		if err := (&dispatch.Nameservers{Env: env}).Finish(t.Context()); err != nil {
+		env.Connect = func(context.Context) (*dispatch.Bus, error) { return w.bus, nil }
+		if err := (&dispatch.Nameservers{Env: env}).Finish(t.Context(), func(error) {}); err != nil {
 			t.Error(err)
 		}
 		w.has(t, "resolved answers", leaseServers)
@@ -205,9 +205,9 @@ func TestFinishWithout(t *testing.T) {
 					change(w)
 					w.run(t, nm.Down) // wires the bus; does nothing
 					env := w.env()
-					env.Connect = func(context.Context, context.Context) (*dispatch.Bus, error) { return w.bus, w.connectErr }
+					env.Connect = func(context.Context) (*dispatch.Bus, error) { return w.bus, w.connectErr }
 					start := time.Now()
-					if err := (&dispatch.Nameservers{Env: env}).Finish(t.Context()); err != nil {
+					if err := (&dispatch.Nameservers{Env: env}).Finish(t.Context(), func(error) {}); err != nil {
 						t.Error(err)
 					}
 					if took := time.Since(start); took > limit {

@@ -46,8 +46,7 @@ type Plan struct {
 	Nameservers []netip.Addr // of a push
 	Domains     []string     // of a push: the search domains that are ours after it
 	SetDomains  bool         // the push or undo changes the search domains
-	Code        ReasonCode
-	Reason      string // Code as a sentence
+	Reason      Reason
 }
 
 // Decide is the policy. NetworkManager's configuration of the link is pushed as
@@ -63,7 +62,6 @@ func Decide(v LinkView) Plan {
 	d.ours = v.Record.State == boot.Pushed &&
 		(v.Have.Equal(v.Record.Nameservers) || len(v.Have.Nameservers) == 0 && d.ourDomains())
 	p := d.plan()
-	p.Reason = p.Code.Sentence()
 	switch p.Action {
 	case ActPush:
 		p.Nameservers = d.want.Nameservers
@@ -87,26 +85,27 @@ func (d *decision) plan() Plan {
 		return p
 	}
 	why := d.obstacle()
+	ok := why == Reason{}
 	_, otherDomains := d.domains()
 	switch {
-	case d.ours && d.stillWanted() && (why != "" || !otherDomains):
-		return Plan{Action: ActNone, Code: cmp.Or(why, UpToDate)}
-	case d.ours && (why != "" || len(d.Have.Global) > 0):
-		return Plan{Action: ActUndo, Code: cmp.Or(why, GlobalServers)}
-	case why != "" && (len(d.lease) == 0 || !d.Primary || d.Down || !d.Activated || d.External):
+	case d.ours && d.stillWanted() && (!ok || !otherDomains):
+		return Plan{Action: ActNone, Reason: cmp.Or(why, UpToDate)}
+	case d.ours && (!ok || len(d.Have.Global) > 0):
+		return Plan{Action: ActUndo, Reason: cmp.Or(why, GlobalServers)}
+	case !ok && (len(d.lease) == 0 || !d.Primary || d.Down || !d.Activated || d.External):
 		return d.forget(why)
-	case why != "":
-		return Plan{Action: ActLeave, Code: why}
+	case !ok:
+		return Plan{Action: ActLeave, Reason: why}
 	case !d.ours && d.Have.Contains(d.want.Nameservers):
 		return d.forget(UpToDate)
 	case len(d.Have.Global) > 0:
-		return Plan{Action: ActLeave, Code: GlobalServers}
+		return Plan{Action: ActLeave, Reason: GlobalServers}
 	case d.ours:
-		return Plan{Action: ActPush, Code: DNSChanged}
+		return Plan{Action: ActPush, Reason: DNSChanged}
 	case len(d.Have.Nameservers) == 0:
-		return Plan{Action: ActPush, Code: NameserversMissing}
+		return Plan{Action: ActPush, Reason: NameserversMissing}
 	}
-	return Plan{Action: ActLeave, Code: OtherServers}
+	return Plan{Action: ActLeave, Reason: OtherServers}
 }
 
 // unknown handles failed queries, which change neither the link nor the record of
@@ -114,28 +113,28 @@ func (d *decision) plan() Plan {
 func (d *decision) unknown() (Plan, bool) {
 	switch {
 	case errors.Is(d.HaveErr, resolv.ErrNotRunning) && d.Record.State == boot.Pushed:
-		return Plan{Action: ActNone, Code: ResolvedUnavailable}, true
+		return Plan{Action: ActNone, Reason: ResolvedUnavailable}, true
 	case errors.Is(d.HaveErr, resolv.ErrNotRunning):
-		return Plan{Action: ActLeave, Code: ResolvedUnavailable}, true
+		return Plan{Action: ActLeave, Reason: ResolvedUnavailable}, true
 	case errors.Is(d.HaveErr, resolv.ErrLinkBusy):
-		return Plan{Action: ActLeave, Code: ManagedByNetworkd}, true
+		return Plan{Action: ActLeave, Reason: ManagedByNetworkd}, true
 	case d.HaveErr != nil:
-		return Plan{Action: ActNone, Code: ResolvedFailed}, true
+		return Plan{Action: ActNone, Reason: ResolvedFailed}, true
 	case d.DNSErr != nil && !(d.Down && !d.Primary):
 		// On down NetworkManager may be waiting for us: then the default route
 		// shows whether the device is active.
-		return Plan{Action: ActNone, Code: NetworkManagerFailed}, true
+		return Plan{Action: ActNone, Reason: NetworkManagerFailed}, true
 	case d.Down && !d.want.Empty():
-		return Plan{Action: ActNone, Code: ActiveAgain}, true
+		return Plan{Action: ActNone, Reason: ActiveAgain}, true
 	case !d.Activated && !d.want.Empty():
-		return Plan{Action: ActNone, Code: NotActivated}, true
+		return Plan{Action: ActNone, Reason: NotActivated}, true
 	}
 	return Plan{}, false
 }
 
-// obstacle returns why NetworkManager's configuration is not pushed; "" if
+// obstacle returns why NetworkManager's configuration is not pushed; zero if
 // nothing keeps it from being pushed.
-func (d *decision) obstacle() ReasonCode {
+func (d *decision) obstacle() Reason {
 	switch {
 	case d.Down:
 		return LinkDown
@@ -149,14 +148,14 @@ func (d *decision) obstacle() ReasonCode {
 		return NoLeaseServers
 	case d.want.Empty():
 		return NoDNSConfig
-	case len(d.want.Other) > 0 || !sameSet(only4(d.want.Nameservers), d.lease):
+	case len(d.want.Other) > 0 || !sameSet(slices.DeleteFunc(slices.Clone(d.want.Nameservers), netip.Addr.Is6), d.lease):
 		return DNSDiffers
 	case !d.Primary:
 		return NotDefaultRoute
 	case len(d.lease) == 0:
 		return NoLeaseServers
 	}
-	return ""
+	return Reason{}
 }
 
 // stillWanted reports whether NetworkManager wants what was pushed.
@@ -168,11 +167,11 @@ func (d *decision) stillWanted() bool {
 }
 
 // forget returns a plan that changes only an outdated record.
-func (d *decision) forget(code ReasonCode) Plan {
+func (d *decision) forget(why Reason) Plan {
 	if d.Record.State == "" || d.Record.State == boot.None {
-		return Plan{Action: ActNone, Code: code}
+		return Plan{Action: ActNone, Reason: why}
 	}
-	return Plan{Action: ActForget, Code: code}
+	return Plan{Action: ActForget, Reason: why}
 }
 
 // ourDomains reports whether the link has exactly the domains that were pushed.
@@ -209,10 +208,6 @@ func usableConfig(c nm.DNSConfig, own []netip.Addr) nm.DNSConfig {
 	c.Nameservers = usable(c.Nameservers, own)
 	c.Domains = slices.DeleteFunc(slices.Clone(c.Domains), func(d string) bool { return strings.HasPrefix(d, "~") })
 	return c
-}
-
-func only4(servers []netip.Addr) []netip.Addr {
-	return slices.DeleteFunc(slices.Clone(servers), netip.Addr.Is6)
 }
 
 func sameSet(a, b []netip.Addr) bool {

@@ -43,66 +43,66 @@ func TestDecide(t *testing.T) {
 		global               string
 		rec                  boot.Link
 		want                 Action
-		code                 ReasonCode
+		reason               Reason
 	}{
-		{name: "NetworkManager has pushed", lease: lease, desired: lease, have: lease, want: ActNone, code: UpToDate},
-		{name: "resolved has more", lease: lease, desired: lease, have: "9.9.9.9 " + lease, want: ActNone, code: UpToDate},
-		{name: "another order", lease: lease, desired: lease, have: "10.0.0.1 168.63.129.16", want: ActNone, code: UpToDate},
-		{name: "resolved has nothing", lease: lease, desired: lease, want: ActPush, code: NameserversMissing},
-		{name: "both families", lease: lease, desired: both, want: ActPush, code: NameserversMissing},
-		{name: "both families there", lease: lease, desired: both, have: both, want: ActNone, code: UpToDate},
-		{name: "IPv6 came later", lease: lease, desired: both, have: lease, rec: pushed(lease), want: ActPush, code: DNSChanged},
-		{name: "ours, as desired", lease: lease, desired: lease, have: lease, rec: pushed(lease), want: ActNone, code: UpToDate},
-		{name: "ours, the lease has changed", lease: "10.0.0.2", desired: "10.0.0.2", have: lease, rec: pushed(lease), want: ActPush, code: DNSChanged},
-		{name: "ours, a server fewer", lease: "10.0.0.1", desired: "10.0.0.1", have: lease, rec: pushed(lease), want: ActPush, code: DNSChanged},
-		{name: "ours was emptied by NetworkManager", lease: lease, desired: lease, rec: pushed(lease), want: ActPush, code: NameserversMissing},
-		{name: "servers set by hand", lease: lease, desired: lease, have: "9.9.9.9", want: ActLeave, code: OtherServers},
-		{name: "ours replaced by hand", lease: lease, desired: lease, have: "9.9.9.9", rec: pushed(lease), want: ActLeave, code: OtherServers},
-		{name: "ours and one by hand, lease changed", lease: "10.0.0.2", desired: "10.0.0.2", have: lease + " 9.9.9.9", rec: pushed(lease), want: ActLeave, code: OtherServers},
-		{name: "NetworkManager has taken over and pushed a change", lease: "10.0.0.2", desired: "10.0.0.2", have: "10.0.0.2", rec: pushed(lease), want: ActForget, code: UpToDate},
-		{name: "left before, up to date now", lease: lease, desired: lease, have: lease, rec: boot.Link{State: boot.Left, Reason: "x"}, want: ActForget, code: UpToDate},
+		{name: "NetworkManager has pushed", lease: lease, desired: lease, have: lease, want: ActNone, reason: UpToDate},
+		{name: "resolved has more", lease: lease, desired: lease, have: "9.9.9.9 " + lease, want: ActNone, reason: UpToDate},
+		{name: "another order", lease: lease, desired: lease, have: "10.0.0.1 168.63.129.16", want: ActNone, reason: UpToDate},
+		{name: "resolved has nothing", lease: lease, desired: lease, want: ActPush, reason: NameserversMissing},
+		{name: "both families", lease: lease, desired: both, want: ActPush, reason: NameserversMissing},
+		{name: "both families there", lease: lease, desired: both, have: both, want: ActNone, reason: UpToDate},
+		{name: "IPv6 came later", lease: lease, desired: both, have: lease, rec: pushed(lease), want: ActPush, reason: DNSChanged},
+		{name: "ours, as desired", lease: lease, desired: lease, have: lease, rec: pushed(lease), want: ActNone, reason: UpToDate},
+		{name: "ours, the lease has changed", lease: "10.0.0.2", desired: "10.0.0.2", have: lease, rec: pushed(lease), want: ActPush, reason: DNSChanged},
+		{name: "ours, a server fewer", lease: "10.0.0.1", desired: "10.0.0.1", have: lease, rec: pushed(lease), want: ActPush, reason: DNSChanged},
+		{name: "ours was emptied by NetworkManager", lease: lease, desired: lease, rec: pushed(lease), want: ActPush, reason: NameserversMissing},
+		{name: "servers set by hand", lease: lease, desired: lease, have: "9.9.9.9", want: ActLeave, reason: OtherServers},
+		{name: "ours replaced by hand", lease: lease, desired: lease, have: "9.9.9.9", rec: pushed(lease), want: ActLeave, reason: OtherServers},
+		{name: "ours and one by hand, lease changed", lease: "10.0.0.2", desired: "10.0.0.2", have: lease + " 9.9.9.9", rec: pushed(lease), want: ActLeave, reason: OtherServers},
+		{name: "NetworkManager has taken over and pushed a change", lease: "10.0.0.2", desired: "10.0.0.2", have: "10.0.0.2", rec: pushed(lease), want: ActForget, reason: UpToDate},
+		{name: "left before, up to date now", lease: lease, desired: lease, have: lease, rec: boot.Link{State: boot.Left, Reason: "x"}, want: ActForget, reason: UpToDate},
 
-		{name: "ignore-auto-dns", lease: lease, want: ActLeave, code: NoDNSConfig},
-		{name: "ignore-auto-dns after a push", lease: lease, have: lease, rec: pushed(lease), want: ActUndo, code: NoDNSConfig},
-		{name: "ipv4.dns", lease: lease, desired: "9.9.9.9", want: ActLeave, code: DNSDiffers},
-		{name: "ipv4.dns beside the lease's", lease: lease, desired: lease + " 9.9.9.9", want: ActLeave, code: DNSDiffers},
-		{name: "ipv4.dns after a push, NetworkManager does not push", lease: lease, desired: "9.9.9.9", have: lease, rec: pushed(lease), want: ActUndo, code: DNSDiffers},
-		{name: "ipv4.dns after a push, NetworkManager pushes", lease: lease, desired: "9.9.9.9", have: "9.9.9.9", rec: pushed(lease), want: ActLeave, code: DNSDiffers},
-		{name: "only IPv6 desired", lease: lease, desired: "2001:db8::1", want: ActLeave, code: DNSDiffers},
-		{name: "global-dns", lease: lease, desired: lease, change: func(v *LinkView) { v.GlobalDNS = true }, want: ActLeave, code: GlobalDNS},
-		{name: "global-dns after a push", lease: lease, desired: lease, have: lease, change: func(v *LinkView) { v.GlobalDNS = true }, rec: pushed(lease), want: ActUndo, code: GlobalDNS},
-		{name: "global servers", lease: lease, desired: lease, global: "9.9.9.9", want: ActLeave, code: GlobalServers},
-		{name: "global servers, link up to date", lease: lease, desired: lease, have: lease, global: "9.9.9.9", want: ActNone, code: UpToDate},
-		{name: "global servers, ours is up to date", lease: lease, desired: lease, have: lease, global: "9.9.9.9", rec: pushed(lease), want: ActNone, code: UpToDate},
-		{name: "global servers, ours is out of date", lease: "10.0.0.2", desired: "10.0.0.2", have: lease, global: "9.9.9.9", rec: pushed(lease), want: ActUndo, code: GlobalServers},
+		{name: "ignore-auto-dns", lease: lease, want: ActLeave, reason: NoDNSConfig},
+		{name: "ignore-auto-dns after a push", lease: lease, have: lease, rec: pushed(lease), want: ActUndo, reason: NoDNSConfig},
+		{name: "ipv4.dns", lease: lease, desired: "9.9.9.9", want: ActLeave, reason: DNSDiffers},
+		{name: "ipv4.dns beside the lease's", lease: lease, desired: lease + " 9.9.9.9", want: ActLeave, reason: DNSDiffers},
+		{name: "ipv4.dns after a push, NetworkManager does not push", lease: lease, desired: "9.9.9.9", have: lease, rec: pushed(lease), want: ActUndo, reason: DNSDiffers},
+		{name: "ipv4.dns after a push, NetworkManager pushes", lease: lease, desired: "9.9.9.9", have: "9.9.9.9", rec: pushed(lease), want: ActLeave, reason: DNSDiffers},
+		{name: "only IPv6 desired", lease: lease, desired: "2001:db8::1", want: ActLeave, reason: DNSDiffers},
+		{name: "global-dns", lease: lease, desired: lease, change: func(v *LinkView) { v.GlobalDNS = true }, want: ActLeave, reason: GlobalDNS},
+		{name: "global-dns after a push", lease: lease, desired: lease, have: lease, change: func(v *LinkView) { v.GlobalDNS = true }, rec: pushed(lease), want: ActUndo, reason: GlobalDNS},
+		{name: "global servers", lease: lease, desired: lease, global: "9.9.9.9", want: ActLeave, reason: GlobalServers},
+		{name: "global servers, link up to date", lease: lease, desired: lease, have: lease, global: "9.9.9.9", want: ActNone, reason: UpToDate},
+		{name: "global servers, ours is up to date", lease: lease, desired: lease, have: lease, global: "9.9.9.9", rec: pushed(lease), want: ActNone, reason: UpToDate},
+		{name: "global servers, ours is out of date", lease: "10.0.0.2", desired: "10.0.0.2", have: lease, global: "9.9.9.9", rec: pushed(lease), want: ActUndo, reason: GlobalServers},
 
-		{name: "static profile", desired: "9.9.9.9", want: ActNone, code: DNSDiffers},
-		{name: "static profile after a push", desired: "9.9.9.9", have: lease, rec: pushed(lease), want: ActUndo, code: DNSDiffers},
-		{name: "static profile with the same servers after a push", desired: lease, have: lease, rec: pushed(lease), want: ActNone, code: DNSDiffers},
-		{name: "lease without servers", want: ActNone, code: NoLeaseServers},
-		{name: "only IPv6 desired, lease without servers", desired: "2001:db8::1", want: ActNone, code: NoLeaseServers},
+		{name: "static profile", desired: "9.9.9.9", want: ActNone, reason: DNSDiffers},
+		{name: "static profile after a push", desired: "9.9.9.9", have: lease, rec: pushed(lease), want: ActUndo, reason: DNSDiffers},
+		{name: "static profile with the same servers after a push", desired: lease, have: lease, rec: pushed(lease), want: ActNone, reason: DNSDiffers},
+		{name: "lease without servers", want: ActNone, reason: NoLeaseServers},
+		{name: "only IPv6 desired, lease without servers", desired: "2001:db8::1", want: ActNone, reason: NoLeaseServers},
 
-		{name: "never-default", lease: lease, desired: lease, change: func(v *LinkView) { v.Primary = false }, want: ActNone, code: NotDefaultRoute},
-		{name: "never-default after a push, nothing desired", lease: lease, have: lease, change: func(v *LinkView) { v.Primary = false }, rec: pushed(lease), want: ActUndo, code: NoDNSConfig},
-		{name: "never-default after a push, others desired", lease: "10.0.0.2", desired: "10.0.0.2", have: lease, change: func(v *LinkView) { v.Primary = false }, rec: pushed(lease), want: ActUndo, code: NotDefaultRoute},
-		{name: "never-default after a push, the same desired", lease: lease, desired: lease, have: lease, change: func(v *LinkView) { v.Primary = false }, rec: pushed(lease), want: ActNone, code: NotDefaultRoute},
-		{name: "never-default after a push that is gone", lease: lease, desired: lease, change: func(v *LinkView) { v.Primary = false }, rec: pushed(lease), want: ActForget, code: NotDefaultRoute},
-		{name: "external", lease: lease, desired: lease, change: func(v *LinkView) { v.External = true }, want: ActNone, code: External},
-		{name: "not activated yet", lease: lease, desired: lease, change: func(v *LinkView) { v.Activated = false }, want: ActNone, code: NotActivated},
-		{name: "not activated any more", have: lease, change: func(v *LinkView) { v.Activated = false }, rec: pushed(lease), want: ActUndo, code: NotActivated},
+		{name: "never-default", lease: lease, desired: lease, change: func(v *LinkView) { v.Primary = false }, want: ActNone, reason: NotDefaultRoute},
+		{name: "never-default after a push, nothing desired", lease: lease, have: lease, change: func(v *LinkView) { v.Primary = false }, rec: pushed(lease), want: ActUndo, reason: NoDNSConfig},
+		{name: "never-default after a push, others desired", lease: "10.0.0.2", desired: "10.0.0.2", have: lease, change: func(v *LinkView) { v.Primary = false }, rec: pushed(lease), want: ActUndo, reason: NotDefaultRoute},
+		{name: "never-default after a push, the same desired", lease: lease, desired: lease, have: lease, change: func(v *LinkView) { v.Primary = false }, rec: pushed(lease), want: ActNone, reason: NotDefaultRoute},
+		{name: "never-default after a push that is gone", lease: lease, desired: lease, change: func(v *LinkView) { v.Primary = false }, rec: pushed(lease), want: ActForget, reason: NotDefaultRoute},
+		{name: "external", lease: lease, desired: lease, change: func(v *LinkView) { v.External = true }, want: ActNone, reason: External},
+		{name: "not activated yet", lease: lease, desired: lease, change: func(v *LinkView) { v.Activated = false }, want: ActNone, reason: NotActivated},
+		{name: "not activated any more", have: lease, change: func(v *LinkView) { v.Activated = false }, rec: pushed(lease), want: ActUndo, reason: NotActivated},
 
-		{name: "down", have: lease, change: func(v *LinkView) { v.Down = true }, rec: pushed(lease), want: ActUndo, code: LinkDown},
-		{name: "down with nothing of ours", have: "9.9.9.9", change: func(v *LinkView) { v.Down = true }, want: ActNone, code: LinkDown},
-		{name: "down, changed by hand", have: "9.9.9.9", change: func(v *LinkView) { v.Down = true }, rec: pushed(lease), want: ActForget, code: LinkDown},
-		{name: "down, active again", desired: lease, have: lease, change: func(v *LinkView) { v.Down = true }, rec: pushed(lease), want: ActNone, code: ActiveAgain},
-		{name: "down, NetworkManager waits for us", have: lease, change: func(v *LinkView) { v.Down, v.Primary, v.DNSErr = true, false, errNoAnswer }, rec: pushed(lease), want: ActUndo, code: LinkDown},
-		{name: "down, NetworkManager is busy and the device active", have: lease, change: func(v *LinkView) { v.Down, v.DNSErr = true, errNoAnswer }, rec: pushed(lease), want: ActNone, code: NetworkManagerFailed},
+		{name: "down", have: lease, change: func(v *LinkView) { v.Down = true }, rec: pushed(lease), want: ActUndo, reason: LinkDown},
+		{name: "down with nothing of ours", have: "9.9.9.9", change: func(v *LinkView) { v.Down = true }, want: ActNone, reason: LinkDown},
+		{name: "down, changed by hand", have: "9.9.9.9", change: func(v *LinkView) { v.Down = true }, rec: pushed(lease), want: ActForget, reason: LinkDown},
+		{name: "down, active again", desired: lease, have: lease, change: func(v *LinkView) { v.Down = true }, rec: pushed(lease), want: ActNone, reason: ActiveAgain},
+		{name: "down, NetworkManager waits for us", have: lease, change: func(v *LinkView) { v.Down, v.Primary, v.DNSErr = true, false, errNoAnswer }, rec: pushed(lease), want: ActUndo, reason: LinkDown},
+		{name: "down, NetworkManager is busy and the device active", have: lease, change: func(v *LinkView) { v.Down, v.DNSErr = true, errNoAnswer }, rec: pushed(lease), want: ActNone, reason: NetworkManagerFailed},
 
-		{name: "NetworkManager does not answer", lease: lease, have: lease, change: func(v *LinkView) { v.DNSErr = errNoAnswer }, rec: pushed(lease), want: ActNone, code: NetworkManagerFailed},
-		{name: "resolved does not answer", lease: lease, desired: lease, change: func(v *LinkView) { v.HaveErr = errNoAnswer }, rec: pushed(lease), want: ActNone, code: ResolvedFailed},
-		{name: "resolved is not available", lease: lease, desired: lease, change: func(v *LinkView) { v.HaveErr = resolv.ErrNotRunning }, want: ActLeave, code: ResolvedUnavailable},
-		{name: "resolved is not available, ours on the link", lease: lease, desired: lease, change: func(v *LinkView) { v.HaveErr = resolv.ErrNotRunning }, rec: pushed(lease), want: ActNone, code: ResolvedUnavailable},
-		{name: "networkd manages the link", lease: lease, desired: lease, change: func(v *LinkView) { v.HaveErr = resolv.ErrLinkBusy }, want: ActLeave, code: ManagedByNetworkd},
+		{name: "NetworkManager does not answer", lease: lease, have: lease, change: func(v *LinkView) { v.DNSErr = errNoAnswer }, rec: pushed(lease), want: ActNone, reason: NetworkManagerFailed},
+		{name: "resolved does not answer", lease: lease, desired: lease, change: func(v *LinkView) { v.HaveErr = errNoAnswer }, rec: pushed(lease), want: ActNone, reason: ResolvedFailed},
+		{name: "resolved is not available", lease: lease, desired: lease, change: func(v *LinkView) { v.HaveErr = resolv.ErrNotRunning }, want: ActLeave, reason: ResolvedUnavailable},
+		{name: "resolved is not available, ours on the link", lease: lease, desired: lease, change: func(v *LinkView) { v.HaveErr = resolv.ErrNotRunning }, rec: pushed(lease), want: ActNone, reason: ResolvedUnavailable},
+		{name: "networkd manages the link", lease: lease, desired: lease, change: func(v *LinkView) { v.HaveErr = resolv.ErrLinkBusy }, want: ActLeave, reason: ManagedByNetworkd},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -114,11 +114,8 @@ func TestDecide(t *testing.T) {
 				tt.change(&v)
 			}
 			p := Decide(v)
-			if p.Action != tt.want || p.Code != tt.code {
-				t.Errorf("got %s, %s; want %s, %s", p.Action, p.Code, tt.want, tt.code)
-			}
-			if p.Reason == "" {
-				t.Errorf("%s has no sentence", p.Code)
+			if p.Action != tt.want || p.Reason != tt.reason {
+				t.Errorf("got %s, %s; want %s, %s", p.Action, p.Reason.Code, tt.want, tt.reason.Code)
 			}
 			if want := v.DNS.Nameservers; p.Action == ActPush && !slices.Equal(p.Nameservers, want) {
 				t.Errorf("pushes %v, want %v", p.Nameservers, want)
@@ -135,12 +132,12 @@ func TestDecideNotPlain(t *testing.T) {
 		Have:   resolv.State{Nameservers: []resolv.Server{{Addr: addrs("10.0.0.1")[0], Name: "dns.example"}}},
 		Record: boot.Link{State: boot.Pushed, Nameservers: addrs("10.0.0.1")},
 	}
-	if p := Decide(v); p.Action != ActLeave || p.Code != OtherServers {
-		t.Errorf("got %v, %q; want to leave it", p.Action, p.Code)
+	if p := Decide(v); p.Action != ActLeave || p.Reason != OtherServers {
+		t.Errorf("got %v, %q; want to leave it", p.Action, p.Reason.Code)
 	}
 	v.DNS.Other, v.Have = []string{"dns+tls://1.1.1.1"}, resolv.State{}
-	if p := Decide(v); p.Action != ActLeave || p.Code != DNSDiffers {
-		t.Errorf("got %v, %q; want to leave it", p.Action, p.Code)
+	if p := Decide(v); p.Action != ActLeave || p.Reason != DNSDiffers {
+		t.Errorf("got %v, %q; want to leave it", p.Action, p.Reason.Code)
 	}
 }
 

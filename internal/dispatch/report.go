@@ -26,16 +26,15 @@ type sending struct {
 	target Target
 	health wire.Health
 	old    boot.CheckIn         // the record before
-	rec    boot.CheckIn         // the record now
-	before int                  // attempts of earlier runs, and of this one at earlier targets
 	final  bool                 // old is final (a forced run), and stays so unless this report is accepted
+	rec    boot.CheckIn         // the record now
 	logged map[string]time.Time // when a cause was logged last
 }
 
 // send reports the health to the target, and to the targets that replace it, until
 // one has accepted it or ctx ends. It returns the record.
-func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, h wire.Health, state boot.CheckInState, kind journal.Kind) (boot.CheckIn, error) {
-	s := &sending{CheckIn: c, health: h, old: old, before: old.Attempts, final: c.final(old), logged: map[string]time.Time{}}
+func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, final bool, h wire.Health) (boot.CheckIn, error) {
+	s := &sending{CheckIn: c, target: t, health: h, old: old, final: final, logged: map[string]time.Time{old.LastError: old.UpdatedAt}}
 	s.rec = boot.CheckIn{State: boot.Trying, Attempts: old.Attempts, LastError: old.LastError, StartedAt: old.StartedAt}
 	if s.rec.StartedAt.IsZero() {
 		s.rec.StartedAt = time.Now()
@@ -44,29 +43,19 @@ func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, h wire.H
 		s.tellHost("") // before there is a network
 	}
 	for {
-		s.aim(t)
+		before := s.rec.Attempts
 		out, next, err := s.report(ctx)
-		switch {
-		case err == nil:
-			s.accepted(out, state, kind)
+		s.rec.Attempts = before + out.Attempts // including unanswered ones
+		if err == nil {
+			s.accepted(out)
 			return s.rec, nil
-		case next.Server.IsValid():
-			s.moved(out)
-			t = next
-		default:
-			s.stopped(out, err)
+		}
+		s.rec.LastError = cmp.Or(s.rec.LastError, err.Error())
+		s.failed(err.Error())
+		if !next.Server.IsValid() {
 			return s.rec, err
 		}
-	}
-}
-
-// aim changes the target.
-func (s *sending) aim(t Target) {
-	s.target = t
-	s.rec.WireServer, s.rec.Source, s.rec.Interface = t.Server.String(), t.Source, t.Interface
-	if t.Why != "" {
-		s.Log(journal.Option245Unusable, slog.String("interface", t.Interface),
-			slog.String("reason", t.Why), slog.String("wireserver", t.Server.String()))
+		s.target = next
 	}
 }
 
@@ -74,80 +63,75 @@ func (s *sending) aim(t Target) {
 var errMoved = errors.New("another WireServer address was found")
 
 // report reports to the target until it has accepted the report, ctx ends, or
-// another target is delivered, which is then returned.
+// there is another target, which is then returned.
 func (s *sending) report(ctx context.Context) (out wire.Outcome, next Target, err error) {
+	t := s.target
+	s.rec.WireServer, s.rec.Source, s.rec.Interface = t.Server.String(), t.Source, t.Interface
+	if t.Why != "" {
+		s.Log(journal.Option245Unusable, slog.String("interface", t.Interface),
+			slog.String("reason", t.Why), slog.String("wireserver", t.Server.String()))
+	}
+	r := &wire.Reporter{
+		Server: t.Server, UserAgent: s.UserAgent, Device: s.defaultDevice,
+		BeforePost: func() { s.tellHost("") }, OnAttempt: s.attemptFailed,
+	}
+	if t.Source == boot.FromOption245 {
+		r.Fallback = wire.DefaultAddr
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		select {
-		case next = <-s.Targets:
+		if s.NextTarget == nil {
+			return
+		}
+		if found, ok := s.NextTarget(ctx, t.Server); ok {
+			next = found
 			cancel(errMoved)
-		case <-ctx.Done():
 		}
 	}()
-	r := &wire.Reporter{
-		Server: s.target.Server, UserAgent: s.UserAgent, Device: s.defaultDevice,
-		BeforePost: func() { s.tellHost("") }, OnAttempt: s.attemptFailed,
-	}
-	if s.target.Source == boot.FromOption245 {
-		r.Fallback = wire.DefaultAddr
-	}
 	out, err = s.Report(ctx, r, s.health)
 	cancel(nil)
 	<-watched
 	return out, next, bounded.Error(err)
 }
 
-// attemptFailed writes the failure to the record and for the host, and logs it
-// unless the same cause was logged less than sameCause ago.
+// attemptFailed records the failure of an attempt, and logs it unless the same cause
+// was logged less than sameCause ago, or the run before ended with it.
 func (s *sending) attemptFailed(a wire.Attempt) {
-	text := bounded.Text(a.Err.Error())
-	repeated := s.rec.LastError == text && s.rec.Attempts == s.old.Attempts && untilNextEntry(s.old.UpdatedAt) > 0 // by the run before
 	s.rec.Attempts++
 	s.answeredBy(a)
-	s.rec.LastError = text
-	if !s.final {
-		s.tellHost(text)
-		s.write(&s.rec)
-	}
-	if last, ok := s.logged[cause(a.Err)]; ok && untilNextEntry(last) > 0 {
+	s.rec.LastError = bounded.Text(a.Err.Error())
+	s.failed(s.rec.LastError)
+	if recent(s.logged[cause(a.Err)]) || recent(s.logged[s.rec.LastError]) {
 		return
 	}
-	if s.logged[cause(a.Err)] = time.Now(); repeated {
-		return
-	}
+	s.logged[cause(a.Err)] = time.Now()
 	s.Log(journal.AttemptFailed, slog.String("wireserver", s.rec.WireServer), slog.String("via", s.rec.Via),
-		slog.Int("attempts", s.rec.Attempts), slog.String("bound_to", a.Device), slog.String("last_error", text))
+		slog.Int("attempts", s.rec.Attempts), slog.String("bound_to", a.Device), slog.String("last_error", s.rec.LastError))
 }
 
-// moved ends the report to a target that was replaced.
-func (s *sending) moved(out wire.Outcome) {
-	s.before += out.Attempts
-	s.rec.Attempts = s.before
+// failed writes the record and that for the host.
+func (s *sending) failed(reason string) {
 	if !s.final {
-		s.tellHost(cmp.Or(s.rec.LastError, errMoved.Error()))
-	}
-}
-
-// stopped writes the record when ctx has ended.
-func (s *sending) stopped(out wire.Outcome, err error) {
-	s.rec.Attempts = s.before + out.Attempts // including unanswered ones
-	s.rec.LastError = cmp.Or(s.rec.LastError, err.Error())
-	if !s.final {
-		s.tellHost(err.Error())
-		s.write(&s.rec)
+		s.tellHost(reason)
+		s.write()
 	}
 }
 
 // accepted records and logs that the report was accepted.
-func (s *sending) accepted(out wire.Outcome, state boot.CheckInState, kind journal.Kind) {
+func (s *sending) accepted(out wire.Outcome) {
+	kind := journal.CheckedIn
+	s.rec.State = boot.Ready
+	if s.health.State == wire.StateNotReady {
+		kind = journal.FailureReported
+		s.rec.State, s.rec.Initrd = boot.Failed, s.Initrd
+	}
 	s.tellHost("") // another attempt may have failed since
 	s.answeredBy(out.Attempt)
-	s.rec.State, s.rec.Attempts, s.rec.LastError = state, s.before+out.Attempts, ""
-	s.rec.Initrd = state == boot.Failed && s.Initrd
+	s.rec.LastError = ""
 	s.rec.Incarnation, s.rec.ContainerID, s.rec.InstanceID = out.GoalState.Incarnation, out.GoalState.ContainerID, out.GoalState.InstanceID
-	s.write(&s.rec)
+	s.write()
 	s.Log(kind, slog.String("wireserver", s.rec.WireServer), slog.String("source", string(s.rec.Source)),
 		slog.String("via", s.rec.Via), slog.String("interface", s.rec.Interface), slog.String("incarnation", s.rec.Incarnation),
 		slog.Int("attempts", s.rec.Attempts), slog.Int64("after_boot_ms", s.rec.AfterBootMS), slog.String("reason", s.health.Description))
@@ -171,18 +155,16 @@ func (s *sending) tellHost(reason string) {
 }
 
 // write writes the record. The check-in continues if that fails.
-func (c *CheckIn) write(rec *boot.CheckIn) {
-	rec.UpdatedAt, rec.AfterBootMS = time.Now(), boot.SinceBoot().Milliseconds()
-	c.RecordFailed(c.Store.WriteCheckIn(*rec))
+func (s *sending) write() {
+	s.rec.UpdatedAt, s.rec.AfterBootMS = time.Now(), boot.SinceBoot().Milliseconds()
+	s.RecordFailed(s.Store.WriteCheckIn(s.rec))
 }
 
-// untilNextEntry returns the time until the same cause is logged again; zero or
-// less if that is now, or if the clock was set back.
-func untilNextEntry(said time.Time) time.Duration {
-	if since := time.Since(said); since >= 0 {
-		return sameCause - since
-	}
-	return 0
+// recent reports whether a time is less than sameCause ago, and not in the future,
+// as after the clock was set back.
+func recent(t time.Time) bool {
+	since := time.Since(t)
+	return since >= 0 && since < sameCause
 }
 
 // cause returns what identifies failures of the same cause: the status, the

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -37,7 +36,14 @@ func TestNewTargetIsFollowed(t *testing.T) {
 		w := &world{}
 		c := w.checkIn(t)
 		targets := make(chan dispatch.Target)
-		c.Targets = targets
+		c.NextTarget = func(ctx context.Context, _ netip.Addr) (dispatch.Target, bool) {
+			select {
+			case next := <-targets:
+				return next, true
+			case <-ctx.Done():
+				return dispatch.Target{}, false
+			}
+		}
 		c.Report = func(ctx context.Context, r *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
 			w.say("report to %s, fallback %s", r.Server, r.Fallback)
 			if r.Server == otherServer.Server {
@@ -76,10 +82,12 @@ func TestLookingAgainIsNoNewReport(t *testing.T) {
 		defer cancel()
 		var looks atomic.Int32
 		reports := 0
-		c.Targets = dispatch.WatchTarget(ctx, otherServer.Server, nil, func(context.Context) (dispatch.Target, bool) {
-			looks.Add(1)
-			return otherServer, true
-		})
+		c.NextTarget = func(ctx context.Context, current netip.Addr) (dispatch.Target, bool) {
+			return dispatch.NextTarget(ctx, current, nil, func(context.Context) (dispatch.Target, bool) {
+				looks.Add(1)
+				return otherServer, true
+			})
+		}
 		c.Report = func(ctx context.Context, _ *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
 			reports++
 			<-ctx.Done()
@@ -94,58 +102,45 @@ func TestLookingAgainIsNoNewReport(t *testing.T) {
 	})
 }
 
-func TestRelook(t *testing.T) {
+func TestNextTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
 		changes := make(chan struct{}, 1)
-		var mu sync.Mutex
-		now, found, looks := target("10.0.0.1"), true, 0
-		set := func(addr string, known bool) {
-			mu.Lock()
-			defer mu.Unlock()
-			now, found, looks = target(addr), known, 0
-		}
-		looked := func() int {
-			mu.Lock()
-			defer mu.Unlock()
-			return looks
-		}
-		targets := dispatch.WatchTarget(ctx, now.Server, changes, func(context.Context) (dispatch.Target, bool) {
-			mu.Lock()
-			defer mu.Unlock()
-			looks++
-			return now, found
-		})
+		current := netip.MustParseAddr("10.0.0.1")
+		found, known, looks := target("10.0.0.1"), true, 0
 		next := func() string {
-			for start := time.Now(); ; {
-				select {
-				case got := <-targets:
-					return fmt.Sprint(got.Server, " after ", time.Since(start))
-				case <-time.After(time.Minute):
-					return "none"
-				}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Second)
+			defer cancel()
+			start := time.Now()
+			looks = 0
+			got, ok := dispatch.NextTarget(ctx, current, changes, func(context.Context) (dispatch.Target, bool) {
+				looks++
+				return found, known
+			})
+			if !ok {
+				return "none"
 			}
+			current = got.Server
+			return fmt.Sprint(got.Server, " after ", time.Since(start))
 		}
-		if got := next(); got != "none" { // the same server
-			t.Error(got)
+		if got := next(); got != "none" || looks != 2 { // the same server
+			t.Errorf("%s, %d looks", got, looks)
 		}
-		set("10.0.0.2", false) // nobody knows: the one before is followed on
+		found, known = target("10.0.0.2"), false // no lease can be read: the target stays
 		changes <- struct{}{}
 		if got := next(); got != "none" {
 			t.Error(got)
 		}
-		set("10.0.0.2", true)
+		known = true
 		for range 50 { // many changes at once are one look
 			select {
 			case changes <- struct{}{}:
 			default:
 			}
 		}
-		if got := next(); got != "10.0.0.2 after 200ms" || looked() != 1 {
-			t.Errorf("%s, %d looks", got, looked())
+		if got := next(); got != "10.0.0.2 after 200ms" || looks != 1 {
+			t.Errorf("%s, %d looks", got, looks)
 		}
-		set("10.0.0.3", true) // without a change of routes
+		found = target("10.0.0.3") // without a change of routes
 		if got := next(); got != "10.0.0.3 after 30s" {
 			t.Error(got)
 		}

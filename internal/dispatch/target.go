@@ -73,38 +73,26 @@ const (
 	watchPause = 200 * time.Millisecond // after a change, since several changes and the lease come together
 )
 
-// WatchTarget calls look on each change and every 30 s, and delivers the target
-// if its server differs from the previous one, which initially is current. look
-// returns false if no lease can be read. The goroutine ends with ctx; the channel
-// is never closed.
-func WatchTarget(ctx context.Context, current netip.Addr, changes <-chan struct{}, look func(context.Context) (Target, bool)) <-chan Target {
-	targets := make(chan Target)
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-changes:
-				if !wait(ctx, watchPause) {
-					return
-				}
-				select {
-				case <-changes: // covered by the following look
-				default:
-				}
-			case <-time.After(watchEvery):
-			}
-			t, ok := look(ctx)
-			if !ok || t.Server == current {
-				continue
+// NextTarget calls look on each change and every 30 s, until the server of the target
+// differs from the current one. look returns false if no lease can be read, NextTarget
+// if ctx ended.
+func NextTarget(ctx context.Context, current netip.Addr, changes <-chan struct{}, look func(context.Context) (Target, bool)) (Target, bool) {
+	for {
+		select {
+		case <-ctx.Done():
+			return Target{}, false
+		case <-changes:
+			if !wait(ctx, watchPause) {
+				return Target{}, false
 			}
 			select {
-			case targets <- t:
-				current = t.Server
-			case <-ctx.Done():
-				return
+			case <-changes: // covered by the following look
+			default:
 			}
+		case <-time.After(watchEvery):
 		}
-	}()
-	return targets
+		if t, ok := look(ctx); ok && t.Server != current {
+			return t, true
+		}
+	}
 }

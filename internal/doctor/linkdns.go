@@ -24,23 +24,23 @@ func linkDNS(s *machine.Snapshot) Step {
 	view := s.LinkView(s.Interface)
 	plan, want := dispatch.Decide(view), view.DNS.Nameservers
 	have := view.Have.Addrs()
-	code := string(plan.Code)
+	code := plan.Reason.Code
 	seen := fmt.Sprintf("systemd-resolved has %s, NetworkManager wants %s", list(have), list(want))
-	reason := seen + ": " + plan.Reason
+	reason := seen + ": " + plan.Reason.Text
 	switch {
 	case plan.Action == dispatch.ActPush && view.Primary:
 		return fail(code, seen+": the hook has not configured them", "re-run the dispatcher hook", again(s))
 	case plan.Action == dispatch.ActUndo:
 		return warn(code, seen+": those that nm-azure-dispatch configured are no longer wanted", "re-run the dispatcher hook", again(s))
-	case plan.Code == dispatch.UpToDate || len(want) > 0 && view.Have.Contains(want):
+	case plan.Reason == dispatch.UpToDate || len(want) > 0 && view.Have.Contains(want):
 		return ok(fmt.Sprintf("%s, from %s", list(have), source(view)))
-	case plan.Code == dispatch.OtherServers:
+	case plan.Reason == dispatch.OtherServers:
 		return fail(code, reason, "remove them, unless they are intended", "sudo resolvectl revert "+shell(s.Interface), again(s))
-	case plan.Code == dispatch.GlobalServers:
+	case plan.Reason == dispatch.GlobalServers:
 		return warn(code, reason, "no action is required if they are intended", "resolvectl status")
 	case len(have) > 0:
-		return ok(fmt.Sprintf("%s; %s", list(have), plan.Reason))
-	case plan.Code == dispatch.NotDefaultRoute:
+		return ok(fmt.Sprintf("%s; %s", list(have), plan.Reason.Text))
+	case plan.Reason == dispatch.NotDefaultRoute:
 		return warn(code, reason, "no action is required if another interface has them", "resolvectl dns")
 	}
 	return decided(s, plan, reason)
@@ -50,7 +50,7 @@ func linkDNS(s *machine.Snapshot) Step {
 // change because of a setting. The remedy changes the setting. Only servers of the
 // lease are recommended.
 func decided(s *machine.Snapshot, plan dispatch.Plan, seen string) Step {
-	p, l, code := s.Profile(), s.Lease(), string(plan.Code)
+	p, l, code := s.Profile(), s.Lease(), plan.Reason.Code
 	const keep = "; to keep it, name the servers in DNS= in /etc/systemd/resolved.conf"
 	var settings []string
 	if p.DNS {
@@ -60,9 +60,9 @@ func decided(s *machine.Snapshot, plan dispatch.Plan, seen string) Step {
 		settings = append(settings, "ipv4.ignore-auto-dns no")
 	}
 	switch {
-	case plan.Code == dispatch.GlobalDNS && s.Conf.Global != "":
+	case plan.Reason == dispatch.GlobalDNS && s.Conf.Global != "":
 		return fail(code, seen, "remove the [global-dns] sections from /"+s.Conf.Global+keep+"; after the removal", "sudo nmcli general reload", again(s))
-	case plan.Code == dispatch.GlobalDNS:
+	case plan.Reason == dispatch.GlobalDNS:
 		return fail(code, seen, "remove the global DNS configuration from NetworkManager"+keep)
 	case l == nil || len(l.Nameservers) == 0:
 		return fail(code, seen, "set DNS servers in the virtual network, or use DHCP")
@@ -94,7 +94,7 @@ func linkDNSFile(s *machine.Snapshot) Step {
 	have, want := s.Conf.ResolvConf.Servers, s.NM.V.DNSConfig(s.Interface).Nameservers
 	seen := fmt.Sprintf("/etc/resolv.conf has %s, NetworkManager wants %s", list(have), list(want))
 	if len(have) == 0 && len(want) == 0 {
-		return decided(s, dispatch.Plan{Code: dispatch.NoDNSConfig}, seen)
+		return decided(s, dispatch.Plan{Reason: dispatch.NoDNSConfig}, seen)
 	}
 	return compare("resolv-conf-other", seen, have, want, "have NetworkManager write it", "sudo nmcli general reload dns-rc")
 }
