@@ -20,20 +20,11 @@ const (
 // flagsVRF are IFF_MASTER and IFF_NOARP of linux/if.h.
 const flagsVRF = 0x400 | 0x80
 
-// Flags of a route, linux/route.h.
-const (
-	routeUp     = 0x0001
-	routeReject = 0x0200
-)
-
 // Index returns the index of an interface.
 func Index(root fs.FS, iface string) (int, error) {
 	b, err := fs.ReadFile(root, classNet+iface+"/ifindex")
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err // its path lacks the slash
-	}
 	if err != nil {
-		return 0, fmt.Errorf("link: /%s%s/ifindex: %w", classNet, iface, err)
+		return 0, fmt.Errorf("link: /%s%s/ifindex: %w", classNet, iface, errors.Unwrap(err)) // its path lacks the slash
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
 	if err != nil || n <= 0 {
@@ -55,31 +46,18 @@ func Slave(root fs.FS, iface string) bool {
 }
 
 // DefaultRoutes returns the interfaces that have an IPv4 default route in the
-// main table, the most preferred first; none if the table cannot be read.
+// main table, in the kernel's order: the most preferred first. There are none if the
+// table cannot be read.
 func DefaultRoutes(root fs.FS) []string {
-	table, err := fs.ReadFile(root, routeFile)
-	if err != nil {
-		return nil
-	}
+	const all, none = "00000000", "*" // addresses, and the interface of a route that drops packets
+	table, _ := fs.ReadFile(root, routeFile)
 	var names []string
-	var metrics []uint64
 	for line := range strings.Lines(string(table)) {
 		// Iface Destination Gateway Flags RefCnt Use Metric Mask ...
 		f := strings.Fields(line)
-		if len(f) < 8 || f[1] != "00000000" || f[7] != "00000000" {
-			continue
+		if len(f) > 7 && f[0] != none && f[1] == all && f[7] == all {
+			names = append(names, f[0])
 		}
-		flags, _ := strconv.ParseUint(f[3], 16, 32)
-		metric, _ := strconv.ParseUint(f[6], 10, 64)
-		if flags&routeUp == 0 || flags&routeReject != 0 {
-			continue
-		}
-		at := 0
-		for at < len(names) && metrics[at] <= metric {
-			at++
-		}
-		names = append(names[:at], append([]string{f[0]}, names[at:]...)...)
-		metrics = append(metrics[:at], append([]uint64{metric}, metrics[at:]...)...)
 	}
 	return names
 }

@@ -2,10 +2,15 @@ package link_test
 
 import (
 	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/link"
 )
@@ -46,34 +51,50 @@ func TestSlave(t *testing.T) {
 
 func TestDefaultRoutes(t *testing.T) {
 	const header = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
-	tests := []struct {
-		name, table string
-		want        []string
-	}{
-		{name: "no table"},
-		{name: "header only", table: header},
-		{name: "one", table: header +
-			"eth0\t00000000\t01004D0A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n" +
-			"eth0\t10813FA8\t01004D0A\t0007\t0\t0\t100\tFFFFFFFF\t0\t0\t0\n", want: []string{"eth0"}},
-		{name: "the lower metric goes first", table: header +
-			"eth1\t00000000\t01004D0A\t0003\t0\t0\t200\t00000000\t0\t0\t0\n" +
-			"eth0\t00000000\t01004D0A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n" +
-			"eth2\t00000000\t01004D0A\t0003\t0\t0\t150\t00000000\t0\t0\t0\n", want: []string{"eth0", "eth2", "eth1"}},
-		{name: "half of everything, unreachable, and down are none", table: header +
-			"tun0\t00000000\t00000000\t0003\t0\t0\t0\t00000080\t0\t0\t0\n" +
-			"*\t00000000\t00000000\t0201\t0\t0\t0\t00000000\t0\t0\t0\n" +
-			"eth0\t00000000\t00000000\t0002\t0\t0\t0\t00000000\t0\t0\t0\n" +
-			"eth0\t00000000\n"},
+	const ours = "eth0\t00000000\t01004D0A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"
+	const host = "eth0\t10813FA8\t01004D0A\t0007\t0\t0\t100\tFFFFFFFF\t0\t0\t0\n"
+	for table, want := range map[string][]string{"": nil, header: nil, header + "eth0\t00000000\n": nil, header + ours + host: {"eth0"}} {
+		if diff := cmp.Diff(want, link.DefaultRoutes(routes(table))); diff != "" {
+			t.Errorf("%q: interfaces (-want +got):\n%s", table, diff)
+		}
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			root := fstest.MapFS{}
-			if tt.table != "" {
-				root["proc/net/route"] = &fstest.MapFile{Data: []byte(tt.table)}
-			}
-			if diff := cmp.Diff(tt.want, link.DefaultRoutes(root)); diff != "" {
-				t.Errorf("interfaces (-want +got):\n%s", diff)
-			}
-		})
+	if got := link.DefaultRoutes(fstest.MapFS{}); got != nil {
+		t.Errorf("no table: interfaces %v", got)
+	}
+}
+
+func routes(table string) fs.FS {
+	return fstest.MapFS{"proc/net/route": {Data: []byte(table)}}
+}
+
+// The kernel lists routes by metric, and those that drop packets without an interface.
+func TestKernelsDefaultRoutes(t *testing.T) {
+	if _, err := exec.LookPath("ip"); err != nil || os.Geteuid() != 0 {
+		if os.Getenv("CI") != "" {
+			t.Fatal("CI must have ip (apt-get install iproute2) and run this as root")
+		}
+		t.Skip("only root can make a network namespace, and ip has to be there")
+	}
+	runtime.LockOSThread() // for good: the thread ends with the test, and the namespace with it
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{
+		"link add eth0 type veth peer name eth1", "link add eth2 type veth peer name eth3",
+		"link set eth0 up", "link set eth1 up", "link set eth2 up", "link set eth3 up",
+		"route add default dev eth1 metric 200", "route add default dev eth0 metric 100", "route add default dev eth2 metric 150",
+		"route add blackhole default metric 1", "route add unreachable default metric 2", "route add prohibit default metric 3",
+		"route add 0.0.0.0/1 dev eth3", "route add 128.0.0.0/1 dev eth3", "route add default dev eth3 table 300",
+	} {
+		if out, err := exec.Command("ip", strings.Fields(args)...).CombinedOutput(); err != nil {
+			t.Fatalf("ip %s: %v: %s", args, err, out)
+		}
+	}
+	table, err := os.ReadFile("/proc/thread-self/net/route")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"eth0", "eth2", "eth1"}, link.DefaultRoutes(routes(string(table)))); diff != "" {
+		t.Errorf("interfaces (-want +got):\n%s", diff)
 	}
 }
