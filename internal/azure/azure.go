@@ -20,8 +20,7 @@ const (
 // assetTag is the chassis asset tag of every Azure and Azure Stack Hub VM.
 const assetTag = "7783-7084-3265-9085-8269-3286-77"
 
-// platformArg is how Ignition's images name their platform on the kernel
-// command line.
+// platformArg names the platform of Ignition's images on the kernel command line.
 const platformArg = "ignition.platform.id="
 
 // space is what separates arguments.
@@ -73,10 +72,7 @@ func read(root fs.FS, name string) (string, error) {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return string(b), nil
 	}
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err
-	}
-	return "", fmt.Errorf("azure: platform unknown: cannot read /%s: %w", name, err)
+	return "", fmt.Errorf("azure: platform unknown: cannot read /%s: %w", name, errors.Unwrap(err)) // its path lacks the slash
 }
 
 // arguments splits a command line as the kernel does, next_arg in lib/cmdline.c:

@@ -23,12 +23,11 @@ func Text(s string) string {
 	fits := 0 // how much of b leaves room for the ellipsis
 	for len(s) > 0 {
 		r, size := utf8.DecodeRuneInString(s)
-		if strconv.IsPrint(r) && (r != utf8.RuneError || size > 1) {
-			b.WriteString(s[:size])
-		} else {
-			quoted := strconv.Quote(s[:size])
-			b.WriteString(quoted[1 : len(quoted)-1])
+		c := s[:size]
+		if !strconv.IsPrint(r) || r == utf8.RuneError && size == 1 {
+			c = strings.Trim(strconv.Quote(c), `"`)
 		}
+		b.WriteString(c)
 		s = s[size:]
 		if b.Len() > MaxText {
 			return b.String()[:fits] + ellipsis

@@ -14,8 +14,7 @@ const (
 	systemdName = "org.freedesktop.systemd1"
 	systemdPath = "/org/freedesktop/systemd1"
 	startUnit   = "org.freedesktop.systemd1.Manager.StartUnit"
-	// replaceJob replaces a queued job of the unit that is in conflict.
-	replaceJob = "replace"
+	replaceJob  = "replace" // a queued job of the unit that is in conflict
 )
 
 // Connect returns the process-wide connection to the system bus, the one that
@@ -51,16 +50,8 @@ func StartUnit(ctx context.Context, conn *dbus.Conn, unit string) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("start %s: %w", unit, context.Cause(ctx))
 	}
-	done := make(chan *dbus.Call, 1)
-	call := conn.Object(systemdName, systemdPath).GoWithContext(ctx, startUnit, 0, done, unit, replaceJob)
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
-	if ctx.Err() != nil {
-		return nil // with it, the connection may be closed too
-	}
-	if call.Err != nil {
+	call := conn.Object(systemdName, systemdPath).CallWithContext(ctx, startUnit, 0, unit, replaceJob)
+	if call.Err != nil && ctx.Err() == nil { // with ctx, the connection may be closed too
 		return fmt.Errorf("start %s: %w", unit, call.Err)
 	}
 	return nil
