@@ -141,7 +141,7 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 			if len(w.setErrs) > 0 {
 				err = reach(ctx, w.setErrs[0])
 				late := errors.Is(w.setErrs[0], errHang) // carried out all the same, when nobody waits any more
-				if w.setErrs = w.setErrs[1:]; !late {
+				if w.setErrs = w.setErrs[1:]; err != nil && !late {
 					return err
 				}
 			}

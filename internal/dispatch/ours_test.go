@@ -121,6 +121,22 @@ func TestRefusedPush(t *testing.T) {
 	}
 }
 
+// An update whose servers resolved refuses: the domains that did not change stay
+// ours, and are removed later.
+func TestRefusedUpdate(t *testing.T) {
+	w := healthy()
+	w.must(t, nm.Up)
+	w.dev.Lease.Nameservers, w.dns.Nameservers = addrs("10.0.0.9"), addrs("10.0.0.9")
+	w.setErrs = []error{nil, errors.New("AccessDenied")} // the old ones are removed first
+	w.must(t, nm.DHCP4Change)
+	w.has(t, "refused", "")
+	w.dns, w.route = nm.DNSConfig{}, false
+	w.must(t, nm.Down)
+	if len(w.resolved.Domains) > 0 || w.records.Links()[2].State != boot.None {
+		t.Errorf("domains %v, record %+v; want none", w.resolved.Domains, w.records.Links()[2])
+	}
+}
+
 // resolved ends while it is asked: it may have done it, so the record stays.
 func TestPushWithoutReply(t *testing.T) {
 	w := healthy()
