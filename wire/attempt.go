@@ -25,6 +25,10 @@ type Attempt struct {
 	Err       error     // nil for the one that was accepted
 }
 
+// Posted reports whether the attempt sent a report, or tried to: it did not fail
+// before.
+func (a Attempt) Posted() bool { return a.Via == ViaProvisioning || a.GoalState != GoalState{} }
+
 // Outcome is the result of a Report.
 type Outcome struct {
 	Attempt      // the one that was accepted; the zero value if none was

@@ -24,8 +24,8 @@ type CheckIn struct {
 	// Report sends the health, (*wire.Reporter).Report.
 	Report func(context.Context, *wire.Reporter, wire.Health) (wire.Outcome, error)
 	// TellHost writes the record that Azure's host reads without a network. reason
-	// is "" (success) from each POST of Ready until that has failed, else why the
-	// report failed. It may be called concurrently. Nil: there is no such record.
+	// is "" (success) while a POST of Ready is under way or once it was accepted, else
+	// why the last attempt failed. Nil: there is no such record.
 	TellHost func(reason string)
 	// NextTarget waits for a target with another server, see [NextTarget]. Nil: there
 	// is none.

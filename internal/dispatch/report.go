@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -29,6 +30,9 @@ type sending struct {
 	final  bool                 // old is final (a forced run), and stays so unless this report is accepted
 	rec    boot.CheckIn         // the record now
 	logged map[string]time.Time // when a cause was logged last
+
+	mu    sync.Mutex
+	posts int // POSTs under way
 }
 
 // send reports the health to the target, and to the targets that replace it, until
@@ -40,7 +44,7 @@ func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, final bo
 		s.rec.StartedAt = time.Now()
 	}
 	if h.Description != "" {
-		s.tellHost("") // before there is a network
+		s.tellHost(0, "") // before there is a network
 	}
 	for {
 		before := s.rec.Attempts
@@ -51,7 +55,7 @@ func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, final bo
 			return s.rec, nil
 		}
 		s.rec.LastError = cmp.Or(s.rec.LastError, err.Error())
-		s.failed(err.Error())
+		s.failed(-s.posts, err.Error())
 		if !next.Server.IsValid() {
 			return s.rec, err
 		}
@@ -73,7 +77,7 @@ func (s *sending) report(ctx context.Context) (out wire.Outcome, next Target, er
 	}
 	r := &wire.Reporter{
 		Server: t.Server, UserAgent: s.UserAgent, Device: s.defaultDevice,
-		BeforePost: func() { s.tellHost("") }, OnAttempt: s.attemptFailed,
+		BeforePost: func() { s.tellHost(1, "") }, OnAttempt: s.attemptFailed,
 	}
 	if t.Source == boot.FromOption245 {
 		r.Fallback = wire.DefaultAddr
@@ -102,7 +106,11 @@ func (s *sending) attemptFailed(a wire.Attempt) {
 	s.rec.Attempts++
 	s.answeredBy(a)
 	s.rec.LastError = bounded.Text(a.Err.Error())
-	s.failed(s.rec.LastError)
+	ended := 0
+	if a.Posted() {
+		ended = -1
+	}
+	s.failed(ended, s.rec.LastError)
 	if recent(s.logged[cause(a.Err)]) || recent(s.logged[s.rec.LastError]) {
 		return
 	}
@@ -111,10 +119,11 @@ func (s *sending) attemptFailed(a wire.Attempt) {
 		slog.Int("attempts", s.rec.Attempts), slog.String("bound_to", a.Device), slog.String("last_error", s.rec.LastError))
 }
 
-// failed writes the record and that for the host.
-func (s *sending) failed(reason string) {
+// failed writes the record and that for the host. posts is the change of the number
+// of POSTs under way.
+func (s *sending) failed(posts int, reason string) {
+	s.tellHost(posts, reason)
 	if !s.final {
-		s.tellHost(reason)
 		s.write()
 	}
 }
@@ -127,7 +136,7 @@ func (s *sending) accepted(out wire.Outcome) {
 		kind = journal.FailureReported
 		s.rec.State, s.rec.Initrd = boot.Failed, s.Initrd
 	}
-	s.tellHost("") // another attempt may have failed since
+	s.tellHost(-s.posts, "") // another attempt may have failed since
 	s.answeredBy(out.Attempt)
 	s.rec.LastError = ""
 	s.rec.Incarnation, s.rec.ContainerID, s.rec.InstanceID = out.GoalState.Incarnation, out.GoalState.ContainerID, out.GoalState.InstanceID
@@ -146,9 +155,17 @@ func (s *sending) answeredBy(a wire.Attempt) {
 	}
 }
 
-// tellHost writes the record for the host. While a provisioning failure is
-// reported, the reason is that failure, not the result of the report.
-func (s *sending) tellHost(reason string) {
+// tellHost writes the record for the host after a change of the number of POSTs
+// under way. While there is one the record says success, because the host reads it
+// when a POST arrives. Of a provisioning failure, the reason is that failure, not the
+// result of the report.
+func (s *sending) tellHost(change int, reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.posts += change
+	if s.posts > 0 || s.old.State == boot.Ready {
+		reason = ""
+	}
 	if s.TellHost != nil {
 		s.TellHost(cmp.Or(s.health.Description, reason))
 	}

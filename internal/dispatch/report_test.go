@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
@@ -163,25 +165,34 @@ func TestHostRecordIsTrue(t *testing.T) {
 			t.Helper()
 			got, err := os.ReadFile(pool)
 			if err != nil || !strings.Contains(string(got), want) {
-				t.Errorf("%s: %.200q, %v; want %s", step, strings.Trim(string(got), "\x00"), err, want)
+				t.Errorf("%s: %.200q, %v; want %s", step, strings.ReplaceAll(string(got), "\x00", ""), err, want)
 			}
 		}
-		failed := func(r *wire.Reporter, text string) {
-			r.OnAttempt(wire.Attempt{Server: r.Server, Err: errors.New(text)})
+		failed := func(r *wire.Reporter, gs wire.GoalState, text string) {
+			r.OnAttempt(wire.Attempt{Server: r.Server, Via: wire.ViaHealth, GoalState: gs, Err: errors.New(text)})
 		}
+		noGoalState, goalState := wire.GoalState{}, wire.GoalState{Incarnation: "7"}
 		accept := false
 		c.Report = func(ctx context.Context, r *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
 			for n := range 3 { // the same cause each time, and each time a POST before it
-				failed(r, "wire: GET: refused")
+				failed(r, noGoalState, "wire: GET: refused")
 				expect(fmt.Sprint(n, ": goal state refused"), "result=error|reason=wire: GET: refused|")
 				r.BeforePost()
 				expect(fmt.Sprint(n, ": POST under way"), "result=success|")
-				failed(r, "wire: POST: status 503")
+				failed(r, goalState, "wire: POST: status 503")
 				expect(fmt.Sprint(n, ": POST refused"), "result=error|reason=wire: POST: status 503|")
 			}
 			r.BeforePost()
+			failed(r, noGoalState, "wire: GET: the attempt beside it")
+			expect("one of two failed", "result=success|")
+			r.BeforePost()
+			failed(r, goalState, "wire: POST: status 503")
+			expect("one of two POSTs failed", "result=success|")
+			failed(r, goalState, "wire: POST: status 410")
+			expect("both POSTs failed", "result=error|reason=wire: POST: status 410|")
+			r.BeforePost()
 			if accept {
-				failed(r, "wire: GET: the other of two attempts")
+				failed(r, noGoalState, "wire: GET: the other of two attempts")
 				return wire.Outcome{Attempt: wire.Attempt{Server: r.Server}}, nil
 			}
 			<-ctx.Done() // amid a POST
@@ -198,7 +209,38 @@ func TestHostRecordIsTrue(t *testing.T) {
 			t.Error(err)
 		}
 		expect("accepted", "result=success|")
+		accept = false
+		c.Report = func(_ context.Context, r *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
+			failed(r, noGoalState, "wire: GET: refused")
+			return wire.Outcome{Attempts: 1}, errors.New("stopped")
+		}
+		if _, err := c.Run(t.Context(), otherServer, true); err == nil {
+			t.Error("no error")
+		}
+		expect("ready before, and reported again without success", "result=success|")
 	})
+}
+
+// A forced Ready after a reported failure: the host reads success only while it is sent.
+func TestHostRecordAfterFailure(t *testing.T) {
+	w := &world{}
+	if _, err := w.checkIn(t).Fail(t.Context(), otherServer, "disks"); err != nil {
+		t.Fatal(err)
+	}
+	c := w.checkIn(t)
+	var told []string
+	c.TellHost = func(reason string) { told = append(told, reason) }
+	c.Report = func(_ context.Context, r *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
+		r.BeforePost()
+		r.OnAttempt(wire.Attempt{Server: r.Server, Via: wire.ViaProvisioning, Err: errors.New("refused")})
+		return wire.Outcome{Attempts: 1}, errors.New("stopped")
+	}
+	if _, err := c.Run(t.Context(), otherServer, true); err == nil {
+		t.Error("no error")
+	}
+	if diff := cmp.Diff([]string{"", "refused", "stopped"}, told); diff != "" {
+		t.Errorf("records for the host (-want +got):\n%s", diff)
+	}
 }
 
 // Whatever a server sends: what is written about it is short, printable, and can
