@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/azure"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
@@ -18,55 +17,47 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
-const (
-	defaultTimeout = 5 * time.Minute // of report-failure
-	noTimeout      = 0               // of check-in: it runs until it has succeeded or is stopped
-	maxTimeout     = 24 * time.Hour
-)
-
 // checkIn is the command check-in, which nm-azure-checkin.service runs.
-func checkIn(args []string) int {
-	flags := flag.NewFlagSet("check-in", flag.ContinueOnError)
-	force := flags.Bool("force", false, "")
-	timeout := timeoutFlag(flags, noTimeout)
+func checkIn(flags *flag.FlagSet) func() (int, error) {
+	force := flags.Bool("force", false, "report Ready even if this boot has a report already")
+	timeout := timeoutFlag(flags, noTimeout, "give up after `DURATION`, such as 90s or 20m; by default never")
 	var server netip.Addr
-	flags.Func("server", "", func(s string) (err error) {
-		server, err = operatorAddr(s)
-		return err
-	})
-	if ok, status := parse(flags, args); !ok {
-		return status
-	}
-	root := os.DirFS("/")
-	if !server.IsValid() {
-		ok, why, err := azure.Detect(root)
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "nm-azure-dispatch: check-in: %v; to check in anyway, use --server %s\n", err, wire.DefaultAddr)
-			return exitFailed
+	flags.Func("server", "report to the WireServer at `ADDR`, an IPv4 address; no lease is read, and the platform is not checked",
+		func(s string) (err error) {
+			server, err = operatorAddr(s)
+			return err
+		})
+	return func() (int, error) {
+		root := os.DirFS("/")
+		if !server.IsValid() {
+			is, why, err := azure.Detect(root)
+			if err != nil {
+				return exitFailed, fmt.Errorf("%w; to check in anyway, use --server %s", err, wire.DefaultAddr)
+			}
+			if !is {
+				return notAzure(why)
+			}
 		}
-		if !ok {
-			fmt.Printf("nothing to do: this machine is not Azure (%s)\n", why)
-			return exitDone
-		}
+		return withCheckIn(root, *timeout, func(ctx context.Context, c *dispatch.CheckIn) (int, error) {
+			if server.IsValid() {
+				return reportReady(ctx, c, root, dispatch.Target{Server: server, Source: boot.FromOperator}, *force)
+			}
+			return reportReadyAndFinish(ctx, c, root, *force)
+		})
 	}
-	if !asRoot("check-in") {
-		return exitFailed
-	}
+}
 
-	return withCheckIn(root, *timeout, func(ctx context.Context, c *dispatch.CheckIn) int {
-		if server.IsValid() {
-			return reportReady(ctx, c, root, dispatch.Target{Server: server, Source: boot.FromOperator}, *force)
-		}
-		dns := make(chan error, 1)
-		go func() { dns <- (&dispatch.Nameservers{Env: c.Env}).Finish(ctx, waitingFor) }()
-		status := reportReady(ctx, c, root, dispatch.Target{}, *force)
-		if err := <-dns; err != nil && !errors.Is(ctx.Err(), context.Canceled) {
-			c.Log(journal.NameserversFailed, slog.Any("error", err))
-			printf(os.Stderr, "nm-azure-dispatch: %v\n", err)
-			return exitFailed
-		}
-		return status
-	})
+// reportReadyAndFinish checks in and configures the nameservers that are not yet, in parallel.
+func reportReadyAndFinish(ctx context.Context, c *dispatch.CheckIn, root fs.FS, force bool) (int, error) {
+	dns := make(chan error, 1)
+	go func() { dns <- (&dispatch.Nameservers{Env: c.Env}).Finish(ctx, waitingFor) }()
+	status, err := reportReady(ctx, c, root, dispatch.Target{}, force)
+	if dnsErr := <-dns; dnsErr != nil && !errors.Is(ctx.Err(), context.Canceled) {
+		c.Log(journal.NameserversFailed, slog.Any("error", dnsErr))
+		printf(os.Stderr, "nm-azure-dispatch: %v\n", dnsErr)
+		return exitFailed, err
+	}
+	return status, err
 }
 
 // waitingFor prints what the command waits for.
@@ -76,10 +67,10 @@ func waitingFor(err error) {
 
 // reportReady checks in with the target, or the target of the lease if it is
 // zero, and prints the result.
-func reportReady(ctx context.Context, c *dispatch.CheckIn, root fs.FS, t dispatch.Target, force bool) int {
+func reportReady(ctx context.Context, c *dispatch.CheckIn, root fs.FS, t dispatch.Target, force bool) (int, error) {
 	rec, done := c.Done()
 	if done && !force {
-		return report(rec, "already ")
+		return report(rec, "already "), nil
 	}
 	if !t.Server.IsValid() {
 		t, c.NextTarget = followLeases(ctx, root)
@@ -87,15 +78,14 @@ func reportReady(ctx context.Context, c *dispatch.CheckIn, root fs.FS, t dispatc
 	rec, err := c.Follow(ctx, t, force)
 	switch {
 	case err == nil:
-		return report(rec, "")
+		return report(rec, ""), nil
 	case errors.Is(ctx.Err(), context.Canceled): // stopped by a signal, which is not a failure
 		printf(os.Stdout, "stopped before the check-in succeeded, attempts: %d\n", rec.Attempts)
-		return exitDone
+		return exitDone, nil
 	case !errors.Is(err, boot.ErrLocked): // otherwise the process that has the lock continues
 		c.GiveUp(rec, err.Error())
 	}
-	printf(os.Stderr, "nm-azure-dispatch: check-in: %v\n", err)
-	return exitFailed
+	return exitFailed, err
 }
 
 // report prints the record and returns the exit status. A failure that was

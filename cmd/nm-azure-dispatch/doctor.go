@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
 
@@ -17,41 +16,37 @@ import (
 )
 
 // runDoctor checks everything between this machine and Azure, and changes nothing.
-func runDoctor(args []string) int {
-	flags := flag.NewFlagSet("doctor", flag.ContinueOnError)
-	asJSON := flags.Bool("json", false, "")
-	var name string
-	flags.Func("name", "", func(s string) error {
+func runDoctor(flags *flag.FlagSet) func() (int, error) {
+	asJSON := flags.Bool("json", false, "print JSON, docs/schema/doctor.json")
+	name, iface := "", ""
+	flags.Func("name", "resolve `NAME`, by default the domain of the lease, or azure.microsoft.com", func(s string) error {
 		if _, ok := dns.IsDomainName(s); !ok || s == "" {
 			return errors.New("want a domain name")
 		}
 		name = s
 		return nil
 	})
-	iface := ""
-	flags.Func("interface", "", func(s string) error {
+	flags.Func("interface", "check `INTERFACE`, by default that of the default route", func(s string) error {
 		iface = s
 		return nm.CheckInterface(s)
 	})
-	if ok, status := parse(flags, args); !ok {
-		return status
+	return func() (int, error) {
+		ctx, stop, b := openBus()
+		defer stop()
+		m := machine.Gather(ctx, sources(b, iface), doctor.Agents()...)
+		m.Probe(ctx, prober(b, name))
+		r := doctor.NewReport(doctor.Judge(m))
+		if err := show(*asJSON, r, r.Print); err != nil {
+			return exitFailed, err
+		}
+		switch {
+		case !m.Platform.Azure && m.Platform.Err == nil:
+			return exitNotAzure, nil
+		case r.FirstFailure != nil:
+			return exitFailed, nil
+		}
+		return exitDone, nil
 	}
-	ctx, stop, b := openBus()
-	defer stop()
-	m := machine.Gather(ctx, sources(b, iface), doctor.Agents()...)
-	m.Probe(ctx, prober(b, name))
-	r := doctor.NewReport(doctor.Judge(m))
-	if err := show(*asJSON, r, r.Print); err != nil {
-		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: doctor: %v\n", err)
-		return exitFailed
-	}
-	switch {
-	case !m.Platform.Azure && m.Platform.Err == nil:
-		return exitNotAzure
-	case r.FirstFailure != nil:
-		return exitFailed
-	}
-	return exitDone
 }
 
 // show writes a result to standard output.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"io/fs"
+	"log/slog"
 	"os"
 	"time"
 
@@ -10,30 +12,27 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 )
 
-const (
-	// hardStop ends the process one second after the budget, because some
-	// dependencies take no context.
-	hardStop = dispatch.Budget + time.Second
-	// flushLimit bounds the wait for journald before the process exits.
-	flushLimit = time.Second
-)
+// hardStop ends the process one second after the budget, because some
+// dependencies take no context.
+const hardStop = dispatch.Budget + time.Second
 
-// hook handles a relevant event on an Azure VM and returns the exit status.
-func hook(root fs.FS, ev nm.Event) int {
+// hook handles a relevant event on an Azure VM. If the platform is unknown it only
+// logs, once per boot, why it does nothing.
+func hook(root fs.FS, ev nm.Event, platformErr error) (int, error) {
 	time.AfterFunc(hardStop, func() {
 		printf(os.Stderr, "nm-azure-dispatch: %s %s: not done after %v, stopped\n", ev.Interface, ev.Action, hardStop)
 		os.Exit(exitFailed)
 	})
-	ctx, stop := begin()
-	defer stop()
-	j := journal.New(os.Args[0], os.Stderr)
-	defer j.Close(flushLimit)
-
-	env := newEnv(ctx, root, j.Log)
-	h := &dispatch.Hook{Env: env, Event: ev, CheckIn: newCheckIn(root, env)}
-	if err := h.Run(ctx); err != nil {
-		printf(os.Stderr, "nm-azure-dispatch: %s %s: %v\n", ev.Interface, ev.Action, err)
-		return exitFailed
-	}
-	return exitDone
+	return withCheckIn(root, noTimeout, func(ctx context.Context, c *dispatch.CheckIn) (int, error) {
+		if platformErr != nil {
+			if c.Store.First("platform-unknown") {
+				c.Log(journal.PlatformUnknown, slog.Any("error", platformErr))
+			}
+			return exitDone, nil
+		}
+		if err := (&dispatch.Hook{Env: c.Env, Event: ev, CheckIn: c}).Run(ctx); err != nil {
+			return exitFailed, err
+		}
+		return exitDone, nil
+	})
 }

@@ -9,26 +9,20 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
-	"syscall"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/azure"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/link"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 )
 
 // Exit statuses, which never change.
 const (
-	exitDone   = 0 // success, nothing to do, or handed over
-	exitFailed = 1 // nm-dispatcher logs it
-	exitUsage  = 2
+	exitDone     = 0 // success, nothing to do, or handed over
+	exitFailed   = 1 // nm-dispatcher logs it
+	exitUsage    = 2
+	exitNotAzure = 3 // of status and doctor
 )
-
-// stateDir holds the records.
-const stateDir = "/run/nm-azure-dispatch"
 
 // envAction is the environment variable of a dispatcher script that has the
 // action too, NetworkManager-dispatcher(8).
@@ -43,16 +37,6 @@ func main() {
 		os.Exit(event(args))
 	}
 	os.Exit(command(args))
-}
-
-// platformUnknown logs, once per boot, why the hook does nothing.
-func platformUnknown(err error) int {
-	if (boot.Store{Dir: stateDir}).First("platform-unknown") {
-		j := journal.New(os.Args[0], os.Stderr)
-		defer j.Close(flushLimit)
-		j.Log(journal.PlatformUnknown, slog.Any("error", err))
-	}
-	return exitDone
 }
 
 // event handles a dispatcher event and returns the exit status.
@@ -70,12 +54,9 @@ func event(args []string) int {
 	if err == nil && !is {
 		return exitDone
 	}
-	if !asRoot("hook") {
-		return exitFailed
-	}
-	syscall.Umask(0o022) // every user may read the records
+	status, err := hook(root, ev, err)
 	if err != nil {
-		return platformUnknown(err)
+		printf(os.Stderr, "nm-azure-dispatch: %s %s: %v\n", ev.Interface, ev.Action, err)
 	}
-	return hook(root, ev)
+	return status
 }

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/godbus/dbus/v5"
@@ -22,16 +20,13 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
-// exitNotAzure is the exit status of status and doctor on other platforms.
-const exitNotAzure = 3
-
 // busLimit bounds connecting to the bus, for status and doctor.
 const busLimit = time.Second
 
 // openBus returns a context that SIGTERM and SIGINT end, and a function that
 // opens the bus at its first call.
 func openBus() (context.Context, context.CancelFunc, bus) {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, stop := untilStopped()
 	return ctx, stop, sync.OnceValues(func() (*dbus.Conn, error) {
 		limit, cancel := context.WithTimeoutCause(ctx, busLimit, fmt.Errorf("no answer within %v", busLimit))
 		defer cancel()

@@ -2,8 +2,6 @@ package main
 
 import (
 	"flag"
-	"fmt"
-	"os"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor/status"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
@@ -11,24 +9,21 @@ import (
 
 // printStatus prints the status of this boot's check-in and of the nameservers. Any user
 // may run it.
-func printStatus(args []string) int {
-	flags := flag.NewFlagSet("status", flag.ContinueOnError)
-	asJSON := flags.Bool("json", false, "")
-	if ok, status := parse(flags, args); !ok {
-		return status
+func printStatus(flags *flag.FlagSet) func() (int, error) {
+	asJSON := flags.Bool("json", false, "print JSON, docs/schema/status.json")
+	return func() (int, error) {
+		ctx, stop, b := openBus()
+		defer stop()
+		s := status.Of(machine.Gather(ctx, sources(b, "")))
+		if err := show(*asJSON, s, s.Print); err != nil {
+			return exitFailed, err
+		}
+		switch {
+		case !s.Azure && len(s.NotRead) == 0:
+			return exitNotAzure, nil
+		case !s.Ready():
+			return exitFailed, nil
+		}
+		return exitDone, nil
 	}
-	ctx, stop, b := openBus()
-	defer stop()
-	s := status.Of(machine.Gather(ctx, sources(b, "")))
-	if err := show(*asJSON, s, s.Print); err != nil {
-		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: status: %v\n", err)
-		return exitFailed
-	}
-	switch {
-	case !s.Azure && len(s.NotRead) == 0:
-		return exitNotAzure
-	case !s.Ready():
-		return exitFailed
-	}
-	return exitDone
 }

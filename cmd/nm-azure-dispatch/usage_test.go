@@ -55,11 +55,11 @@ func TestVersionAndHelp(t *testing.T) {
 		"version":               "nm-azure-dispatch 1.2.3\ngo1.",
 		"--version":             "nm-azure-dispatch 1.2.3\ngo1.",
 		"--help":                "usage: nm-azure-dispatch COMMAND",
-		"check-in --help":       "usage: nm-azure-dispatch check-in [--force] [--server ADDR] [--timeout DURATION]\n",
-		"doctor --help":         "usage: nm-azure-dispatch doctor [--json]",
+		"check-in --help":       "usage: nm-azure-dispatch check-in [OPTION ...]\n",
+		"doctor --help":         "usage: nm-azure-dispatch doctor [OPTION ...]\n",
 		"hook --help":           "usage: nm-azure-dispatch hook INTERFACE ACTION\n",
 		"report-failure --help": "usage: nm-azure-dispatch report-failure ",
-		"status --help":         "usage: nm-azure-dispatch status [--json]\n",
+		"status --help":         "usage: nm-azure-dispatch status [OPTION ...]\n",
 		"version --help":        "usage: nm-azure-dispatch version\n",
 	} {
 		out, err := exec.Command(binary(), strings.Fields(args)...).Output()

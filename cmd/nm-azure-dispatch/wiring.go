@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
@@ -21,20 +19,8 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
-// withCheckIn calls f with a check-in and returns its exit status. The context
-// ends after timeout, unless that is 0.
-func withCheckIn(root fs.FS, timeout time.Duration, f func(context.Context, *dispatch.CheckIn) int) int {
-	ctx, stop := begin()
-	defer stop()
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not done after %v", timeout))
-		defer cancel()
-	}
-	j := journal.New(os.Args[0], os.Stderr)
-	defer j.Close(flushLimit)
-	return f(ctx, newCheckIn(root, newEnv(ctx, root, j.Log)))
-}
+// stateDir holds the records.
+const stateDir = "/run/nm-azure-dispatch"
 
 // newEnv returns what the parts of a run share; the bus is closed when ctx ends.
 // Without a boot ID, nothing counts as already done.
