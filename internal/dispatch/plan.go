@@ -3,6 +3,7 @@ package dispatch
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -70,6 +71,48 @@ func Decide(v LinkView) Plan {
 		p.SetDomains = d.ourDomains()
 	}
 	return p
+}
+
+// Trace returns the facts of the view and what Decide makes of them, in one line.
+func (v LinkView) Trace() string {
+	var b strings.Builder
+	for _, f := range []struct {
+		is   bool
+		name string
+	}{
+		{v.Down, "down"},
+		{v.Primary, "primary"},
+		{v.Activated, "activated"},
+		{v.External, "external"},
+		{v.GlobalDNS || v.DNS.Global, "global-dns"},
+		{len(v.Have.Global) > 0, "global-servers"},
+	} {
+		if f.is {
+			b.WriteString(f.name + " ")
+		}
+	}
+	wanted := list(v.DNS.Nameservers, slices.Concat(v.DNS.Other, v.DNS.Domains)...)
+	if v.DNSErr != nil {
+		wanted = "unknown"
+	}
+	have := "unknown"
+	if v.HaveErr == nil {
+		var domains []string
+		for _, d := range v.Have.Domains {
+			domains = append(domains, d.Name)
+		}
+		have = list(resolv.State{Nameservers: v.Have.Nameservers}.Addrs(), domains...)
+	}
+	p := Decide(v)
+	fmt.Fprintf(&b, "lease=%s wanted=%s have=%s record=%s,%s: %s %s (%s)", list(v.Lease), wanted, have, cmp.Or(v.Record.State, boot.None),
+		list(v.Record.Nameservers, v.Record.Domains...), p.Action, list(p.Nameservers, p.Domains...), p.Reason.Code)
+	return b.String()
+}
+
+// list joins servers and names by commas; "-" if there are none.
+func list(servers []netip.Addr, names ...string) string {
+	fields := strings.Fields(join(servers))
+	return cmp.Or(strings.Join(append(fields, names...), ","), "-")
 }
 
 // decision is a view reduced to what is usable.

@@ -2,7 +2,9 @@ package dispatch
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +31,7 @@ func servers(s string) (out []resolv.Server) {
 	return out
 }
 
+// Action and reason are in the table, the traces in testdata/decide.golden.
 func TestDecide(t *testing.T) {
 	const (
 		lease = "168.63.129.16 10.0.0.1"
@@ -104,6 +107,7 @@ func TestDecide(t *testing.T) {
 		{name: "resolved is not available, ours on the link", lease: lease, desired: lease, change: func(v *LinkView) { v.HaveErr = resolv.ErrNotRunning }, rec: pushed(lease), want: ActNone, reason: ResolvedUnavailable},
 		{name: "networkd manages the link", lease: lease, desired: lease, change: func(v *LinkView) { v.HaveErr = resolv.ErrLinkBusy }, want: ActLeave, reason: ManagedByNetworkd},
 	}
+	var traces strings.Builder
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			v := LinkView{
@@ -113,6 +117,7 @@ func TestDecide(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&v)
 			}
+			fmt.Fprintf(&traces, "%s\n\t%s\n", tt.name, v.Trace())
 			p := Decide(v)
 			if p.Action != tt.want || p.Reason != tt.reason {
 				t.Errorf("got %s, %s; want %s, %s", p.Action, p.Reason.Code, tt.want, tt.reason.Code)
@@ -121,6 +126,13 @@ func TestDecide(t *testing.T) {
 				t.Errorf("pushes %v, want %v", p.Nameservers, want)
 			}
 		})
+	}
+	golden, err := os.ReadFile("testdata/decide.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(golden), traces.String()); diff != "" {
+		t.Errorf("traces, testdata/decide.golden (-want +got):\n%s", diff)
 	}
 }
 

@@ -53,6 +53,9 @@ type Link struct {
 	// State and Reason are the record's; "" without one.
 	State  boot.LinkState `json:"state"`
 	Reason string         `json:"reason"`
+	// Decision is what the policy would do now, and the facts it is made on, in one
+	// line for people.
+	Decision string `json:"decision"`
 }
 
 // DNS is the DNS configuration that NetworkManager wants for a link.
@@ -115,7 +118,7 @@ func Of(m *machine.Snapshot) Status {
 
 func link(m *machine.Snapshot, name string) Link {
 	view := m.LinkView(name)
-	l := Link{Interface: name, Index: m.Index(name), State: view.Record.State, Reason: view.Record.Reason, From: fromUnknown}
+	l := Link{Interface: name, Index: m.Index(name), State: view.Record.State, Reason: view.Record.Reason, From: fromUnknown, Decision: view.Trace()}
 	if lease := m.Leases()[name]; lease != nil {
 		l.Lease = list(lease.Nameservers)
 	}
