@@ -36,7 +36,7 @@ const networkdState = "run/systemd/netif/state"
 func followLeases(ctx context.Context, root fs.FS) (dispatch.Target, func(context.Context, netip.Addr) (dispatch.Target, bool)) {
 	changes, _ := netlink.Changes(ctx) // without it, leases are read every 30 s
 	limited, cancel := context.WithTimeout(ctx, routeLimit)
-	_ = netlink.WaitRoute(limited, wire.DefaultAddr)
+	netlink.WaitRoute(limited, wire.DefaultAddr, changes)
 	cancel()
 	t, _, late := leaseTarget(ctx, root)
 	for end := time.Now().Add(leaseLate); late && ctx.Err() == nil && time.Now().Before(end); {

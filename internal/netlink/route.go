@@ -18,14 +18,11 @@ type Route struct {
 	Table   int        // the routing table that had the route
 }
 
-// mainRule is the priority of the rule that leads to the main table, ip-rule(8).
-// The local table's has 0.
-const mainRule = 32766
+const mainRule = 32766 // the priority of the rule for the main table, ip-rule(8)
 
-// Lookup asks the kernel for the route to an IPv4 address; src is the source
-// address of the packets, or zero. The error wraps the kernel's: ENETUNREACH if
-// there is no route, and for one that drops packets EINVAL (blackhole),
-// EHOSTUNREACH (unreachable) or EACCES (prohibit).
+// Lookup asks the kernel for the route to an IPv4 address; src is the packets'
+// source address, or zero. The error wraps the kernel's: ENETUNREACH without a
+// route, EINVAL (blackhole), EHOSTUNREACH (unreachable) or EACCES (prohibit).
 func Lookup(dst, src netip.Addr) (Route, error) {
 	q := make([]byte, unix.SizeofNlMsghdr+unix.SizeofRtMsg) // struct nlmsghdr and struct rtmsg
 	binary.NativeEndian.PutUint16(q[4:], unix.RTM_GETROUTE)
@@ -38,64 +35,57 @@ func Lookup(dst, src netip.Addr) (Route, error) {
 		q = appendAddr(q, unix.RTA_SRC, src)
 	}
 	binary.NativeEndian.PutUint32(q, uint32(len(q)))
-	m, err := ask(q)
+	a, err := ask(q)
 	if err != nil {
 		return Route{}, fmt.Errorf("netlink: route to %s: %w", dst, err)
 	}
-	a := attributes(m)
-	return Route{
-		Index: int(number(a[unix.RTA_OIF])), Table: int(number(a[unix.RTA_TABLE])),
-		Gateway: addr(a[unix.RTA_GATEWAY]), Source: addr(a[unix.RTA_PREFSRC]),
-	}, nil
+	gateway, _ := netip.AddrFromSlice(a[unix.RTA_GATEWAY])
+	source, _ := netip.AddrFromSlice(a[unix.RTA_PREFSRC])
+	return Route{number(a[unix.RTA_OIF]), gateway, source, number(a[unix.RTA_TABLE])}, nil
 }
 
-// ask makes a request that has one message for an answer, which waits in the
-// socket when Sendto returns.
-func ask(q []byte) (m syscall.NetlinkMessage, err error) {
-	fd, err := open(unix.SOCK_NONBLOCK, 0)
+// ask returns the attributes of the one message that answers a request.
+func ask(q []byte) (map[uint16][]byte, error) {
+	fd, err := open(0)
 	if err != nil {
-		return m, err
+		return nil, err
 	}
 	defer unix.Close(fd)
-	if err := unix.Sendto(fd, q, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return m, err
+	if _, err := unix.Write(fd, q); err != nil {
+		return nil, err
 	}
 	buf := make([]byte, maxMessage)
-	n, err := unix.Read(fd, buf)
+	n, err := unix.Read(fd, buf) // the answer is in the socket when Write returns
 	if err != nil {
-		return m, err
+		return nil, err
 	}
 	answers, err := syscall.ParseNetlinkMessage(buf[:n])
-	if err != nil || len(answers) == 0 || len(answers[0].Data) < unix.SizeofRtMsg {
-		return m, cmp.Or[error](err, unix.EBADMSG)
+	if err != nil {
+		return nil, err
 	}
-	if m = answers[0]; m.Header.Type == unix.NLMSG_ERROR {
-		return m, unix.Errno(-int32(number(m.Data[:4])))
+	if m := answers[0]; m.Header.Type == unix.NLMSG_ERROR {
+		return nil, unix.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
 	}
-	return m, nil
+	return attributes(answers[0]), nil
 }
 
-// Rules returns the priorities of the IPv4 rules that were added before the main
-// table's, in the order in which they apply.
-func Rules() ([]int, error) {
-	var messages []syscall.NetlinkMessage
+// Rules returns the priorities of the IPv4 rules between those of the local and the
+// main table, in the order in which they apply.
+func Rules() (priorities []int, err error) {
 	dump, err := syscall.NetlinkRIB(unix.RTM_GETRULE, unix.AF_INET)
-	if err == nil {
-		messages, err = syscall.ParseNetlinkMessage(dump)
-	}
-	if err != nil {
+	messages, err2 := syscall.ParseNetlinkMessage(dump)
+	if err := cmp.Or(err, err2); err != nil {
 		return nil, fmt.Errorf("netlink: rules: %w", err)
 	}
-	var out []int
 	for _, m := range messages {
-		if m.Header.Type != unix.RTM_NEWRULE || len(m.Data) < unix.SizeofRtMsg {
-			continue
+		if m.Header.Type != unix.RTM_NEWRULE {
+			continue // the end of the dump
 		}
-		if priority := int(number(attributes(m)[unix.FRA_PRIORITY])); priority > 0 && priority < mainRule {
-			out = append(out, priority)
+		if p := number(attributes(m)[unix.FRA_PRIORITY]); p > 0 && p < mainRule {
+			priorities = append(priorities, p)
 		}
 	}
-	return out, nil
+	return priorities, nil
 }
 
 // attributes returns those of a route or a rule; struct fib_rule_hdr is as long
@@ -111,20 +101,14 @@ func attributes(m syscall.NetlinkMessage) map[uint16][]byte {
 }
 
 func appendAddr(b []byte, attr uint16, a netip.Addr) []byte {
-	v := a.As4()
-	b = binary.NativeEndian.AppendUint16(b, unix.SizeofRtAttr+uint16(len(v)))
-	return append(binary.NativeEndian.AppendUint16(b, attr), v[:]...)
+	b = binary.NativeEndian.AppendUint16(b, unix.SizeofRtAttr+4)
+	return append(binary.NativeEndian.AppendUint16(b, attr), a.AsSlice()...)
 }
 
 // number returns 0 for what is no number of 32 bits.
-func number(b []byte) uint32 {
+func number(b []byte) int {
 	if len(b) != 4 {
 		return 0
 	}
-	return binary.NativeEndian.Uint32(b)
-}
-
-func addr(b []byte) netip.Addr {
-	a, _ := netip.AddrFromSlice(b)
-	return a
+	return int(binary.NativeEndian.Uint32(b))
 }

@@ -16,10 +16,9 @@ import (
 const maxMessage = 8 << 10
 
 // Changes delivers a value when IPv4 routes or addresses have changed since the
-// last one was received, from the call on and until ctx ends. Many changes can be
-// one value.
+// last one was received, until ctx ends. Many changes can be one value.
 func Changes(ctx context.Context) (<-chan struct{}, error) {
-	fd, err := open(unix.SOCK_NONBLOCK, unix.RTMGRP_IPV4_ROUTE|unix.RTMGRP_IPV4_IFADDR)
+	fd, err := open(unix.RTMGRP_IPV4_ROUTE | unix.RTMGRP_IPV4_IFADDR)
 	if err != nil {
 		return nil, err
 	}
@@ -41,36 +40,30 @@ func Changes(ctx context.Context) (<-chan struct{}, error) {
 	return changes, nil
 }
 
-// WaitRoute waits until there is a route to dst. The error is the context's, or why
-// changes cannot be watched.
-func WaitRoute(ctx context.Context, dst netip.Addr) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	changes, err := Changes(ctx) // before the first look, so that none is missed
-	if err != nil {
-		return err
-	}
-	for {
+// WaitRoute waits until there is a route to dst or ctx ends, and looks whenever
+// changes delivers a value; without changes it does not wait.
+func WaitRoute(ctx context.Context, dst netip.Addr, changes <-chan struct{}) {
+	for changes != nil {
 		if _, err := Lookup(dst, netip.Addr{}); err == nil {
-			return nil
+			return
 		}
 		select {
 		case <-changes:
 		case <-ctx.Done():
-			return fmt.Errorf("no route to %s: %w", dst, context.Cause(ctx))
+			return
 		}
 	}
 }
 
-// open opens a socket that is subscribed to the groups.
-func open(flags int, groups uint32) (int, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|flags, unix.NETLINK_ROUTE)
-	if err != nil {
-		return -1, fmt.Errorf("netlink: socket: %w", err)
+// open opens a nonblocking socket that is subscribed to the groups.
+func open(groups uint32) (int, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
+	if err == nil {
+		err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups})
 	}
-	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups}); err != nil {
-		_ = unix.Close(fd)
-		return -1, fmt.Errorf("netlink: bind: %w", err)
+	if err != nil {
+		_ = unix.Close(fd) // -1 if there is none
+		return -1, fmt.Errorf("netlink: socket: %w", err)
 	}
 	return fd, nil
 }
