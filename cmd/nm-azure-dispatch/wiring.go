@@ -62,14 +62,13 @@ func inInitrd(root fs.FS) bool {
 	return err == nil
 }
 
-// tellHost returns a function that writes the record for Azure's host. Errors are
-// ignored, because the report over the network is the one that counts.
+// tellHost returns a function that writes the record for Azure's host.
 func tellHost(root fs.FS, bootID string) func(string) {
 	r := &kvp.Reporter{
 		Path: kvp.Path, Agent: "nm-azure-dispatch/" + version, BootID: bootID,
-		Booted: time.Now().Add(-boot.SinceBoot()), VMID: func() string { return kvp.VMID(root) },
+		Booted: time.Now().Add(-boot.SinceBoot()), VMID: kvp.VMID(root),
 	}
-	return func(reason string) { _ = r.Report(reason) }
+	return r.Report
 }
 
 // connect opens the bus for the clients of NetworkManager and systemd-resolved.

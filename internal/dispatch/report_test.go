@@ -160,7 +160,7 @@ func TestHostRecordIsTrue(t *testing.T) {
 		host := &kvp.Reporter{Path: pool, Agent: "test", BootID: bootID}
 		w := &world{}
 		c := w.checkIn(t)
-		c.TellHost = func(reason string) { _ = host.Report(reason) }
+		c.TellHost = host.Report
 		expect := func(step, want string) {
 			t.Helper()
 			got, err := os.ReadFile(pool)

@@ -2,17 +2,13 @@
 // in a record in the pool of Hyper-V's key-value pair exchange, which the host
 // reads when the health report arrives, or when its time limit is reached.
 //
-// There is one record per boot, overwritten in place when its result or reason
-// changes; a record of an earlier boot is overwritten too. Nothing is written if
-// hv_kvp_daemon has not created the pool.
+// There is one record per boot, overwritten in place; a record of an earlier boot
+// is overwritten too. Nothing is written if hv_kvp_daemon has not created the pool.
 package kvp
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"sync"
 	"syscall"
@@ -36,122 +32,91 @@ const (
 // read the file can lock it.
 const lockLimit = 250 * time.Millisecond
 
-// ErrLocked is returned if another process keeps the pool locked.
-var ErrLocked = errors.New("the pool is locked")
-
 // Reporter keeps the record of a boot. Its methods may be called concurrently.
 type Reporter struct {
-	Path   string        // of the pool, normally Path
-	Agent  string        // as in "nm-azure-dispatch/0.1.0"
-	BootID string        // "" if it is not known: then every record is of another boot
-	Booted time.Time     // when this boot began
-	VMID   func() string // called if there is a pool; nil or "" for none. See VMID
+	Path   string    // of the pool, normally Path
+	Agent  string    // as in "nm-azure-dispatch/0.1.0"
+	BootID string    // "" if it is not known: then every record is of another boot
+	Booted time.Time // when this boot began
+	VMID   string    // see VMID; "" if it is not known
 
 	mu     sync.Mutex
 	waited bool // lockLimit was used up
-	told   bool
-	reason string
 }
 
 // Report writes the record: provisioning succeeded for an empty reason, and
 // else failed for that. The last call counts: call it with the reason after each
-// failed attempt, and with "" before Ready is sent. It writes nothing if the record
-// says so already, if another agent has reported in this boot, or without a pool.
-func (r *Reporter) Report(reason string) error {
+// failed attempt, and with "" when Ready is sent. It writes nothing if another
+// agent has reported in this boot, or without a pool. If the pool cannot be read,
+// locked or written, it does nothing: the report over the network is what counts.
+func (r *Reporter) Report(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.told && r.reason == reason {
-		return nil
-	}
 	// No symbolic link is followed, and a FIFO does not block.
 	f, err := os.OpenFile(r.Path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		defer func() { _ = f.Close() }()
-		err = r.update(f, reason)
-	}
 	if err != nil {
-		return fmt.Errorf("kvp: %w", err)
+		return
 	}
-	r.told, r.reason = true, reason
-	return nil
-}
-
-func (r *Reporter) update(f *os.File, reason string) error {
-	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file", r.Path)
+	defer func() { _ = f.Close() }()
+	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() || !r.lock(f) {
+		return
 	}
-	if err := r.lock(f); err != nil {
-		return err
+	if at := r.place(f, reason == ""); at >= 0 {
+		record := make([]byte, recordSize)
+		copy(record[:keySize-1], reportKey)
+		copy(record[keySize:recordSize-1], r.value(reason, time.Now()))
+		_, _ = f.WriteAt(record, at)
 	}
-	return r.write(f, reason)
 }
 
 // lock takes both kinds of lock: the daemon's is fcntl's, cloud-init's flock's.
 // They end when the file is closed.
-func (r *Reporter) lock(f *os.File) error {
+func (r *Reporter) lock(f *os.File) bool {
 	whole := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
 	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &whole)
+		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &whole) == nil {
+			return true
 		}
-		switch {
-		case err == nil:
-			return nil
-		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EACCES):
-			return fmt.Errorf("lock: %w", err)
-		case r.waited || time.Since(start) > lockLimit:
+		if r.waited || time.Since(start) > lockLimit {
 			r.waited = true
-			return ErrLocked
+			return false
 		}
 	}
 }
 
-// write puts the record where this boot's is, or one of an earlier boot, or
-// else at the end.
-func (r *Reporter) write(f *os.File, reason string) error {
-	at, buf, n := int64(-1), make([]byte, recordSize), int64(0)
-	for ; n < maxRecords; n++ {
-		if _, err := f.ReadAt(buf, n*recordSize); err == io.EOF {
-			break // what is left of a torn record is overwritten
-		} else if err != nil {
-			return err
+// place returns where to write the record: where this boot's is, or one of an
+// earlier boot, or else at the end. It returns -1 if nothing is to be written.
+func (r *Reporter) place(f *os.File, success bool) int64 {
+	at, buf := int64(-1), make([]byte, recordSize)
+	for next := int64(0); next < maxRecords*recordSize; next += recordSize {
+		_, err := f.ReadAt(buf, next)
+		if err == io.EOF && at < 0 {
+			return next // over what is left of a torn record
+		}
+		if err != nil {
+			return at
 		}
 		if text(buf[:keySize]) != reportKey {
 			continue
 		}
 		fields := parse(text(buf[keySize:]))
 		boot, ours := fields["boot_id"]
-		if ours && r.BootID != "" && boot == r.BootID {
-			if at = n; reason == "" && fields["result"] == "success" {
-				return nil // an error is written again, as its reason may be another
-			}
-			break
-		}
 		// cloud-init writes fractions of a second and +00:00, azure-init RFC 3339.
 		// A report without a time that can be read is of an earlier boot.
 		written, err := time.Parse(time.RFC3339Nano, fields["timestamp"])
-		if !ours && err == nil && !written.Before(r.Booted) {
-			return nil // another agent's of this boot: one report in a boot
+		switch {
+		case ours && r.BootID != "" && boot == r.BootID:
+			if success && fields["result"] == "success" {
+				return -1 // an error is written again, as its reason may be another
+			}
+			return next
+		case !ours && err == nil && !written.Before(r.Booted):
+			return -1 // another agent's of this boot: one report in a boot
+		case at < 0:
+			at = next
 		}
-		if at < 0 {
-			at = n
-		}
 	}
-	if at < 0 {
-		at = n
-	}
-	if at == maxRecords {
-		return fmt.Errorf("the pool is full: %d records", maxRecords)
-	}
-	b := make([]byte, recordSize)
-	copy(b[:keySize-1], reportKey)
-	copy(b[keySize:recordSize-1], r.value(reason, time.Now()))
-	_, err := f.WriteAt(b, at*recordSize)
-	return err
+	return at // -1: the pool is full
 }
 
 // text is what is in a field, up to the padding.

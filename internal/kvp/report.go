@@ -2,16 +2,18 @@ package kvp
 
 import (
 	"encoding/csv"
+	"encoding/hex"
+	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 const (
-	// reportKey is the key under which Azure looks for the report.
-	reportKey = "PROVISIONING_REPORT"
-	// helpURL is where every Linux agent's report of a failure points.
-	helpURL = "https://aka.ms/linuxprovisioningerror"
+	reportKey = "PROVISIONING_REPORT"                   // where Azure looks for the report
+	helpURL   = "https://aka.ms/linuxprovisioningerror" // where every Linux agent's report of a failure points
 	// maxValue is what of a value the host is sure to see whole, in bytes: it holds
 	// half of a record's field in UTF-16.
 	maxValue = 1022
@@ -21,38 +23,38 @@ const (
 // named as azure-init and cloud-init name them; boot_id is ours. A reason that is
 // too long is cut.
 func (r *Reporter) value(reason string, now time.Time) string {
-	tail := []string{"agent=" + r.Agent, "boot_id=" + r.BootID, "pps_type=None"}
-	if r.VMID != nil {
-		if id := r.VMID(); id != "" {
-			tail = append(tail, "vm_id="+id)
-		}
+	fields := []string{"result=success", "agent=" + r.Agent, "boot_id=" + r.BootID, "pps_type=None"}
+	if r.VMID != "" {
+		fields = append(fields, "vm_id="+r.VMID)
 	}
-	tail = append(tail, "timestamp="+now.UTC().Format(time.RFC3339))
+	fields = append(fields, "timestamp="+now.UTC().Format(time.RFC3339))
 	if reason == "" {
-		return join(append([]string{"result=success"}, tail...))
+		return join(fields)
 	}
-	tail = append(tail, "documentation_url="+helpURL)
-	reason = reason[:min(len(reason), maxValue)]
-	for text := []rune(strings.ToValidUTF8(reason, "\ufffd")); ; text = text[:len(text)-1] {
-		v := join(append([]string{"result=error", "reason=" + string(text)}, tail...))
-		if len(v) <= maxValue || len(text) == 0 {
+	fields[0] = "result=error"
+	fields = append(slices.Insert(fields, 1, "reason="), "documentation_url="+helpURL)
+	for text := []rune(clean(reason)); ; text = text[:len(text)-1] {
+		fields[1] = "reason=" + string(text)
+		if v := join(fields); len(v) <= maxValue || len(text) == 0 {
 			return v
 		}
 	}
+}
+
+// clean replaces control characters, and what is not UTF-8.
+func clean(reason string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) {
+			return ' '
+		}
+		return c
+	}, reason[:min(len(reason), maxValue)])
 }
 
 func join(fields []string) string {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
 	w.Comma = '|'
-	for i, f := range fields {
-		fields[i] = strings.Map(func(c rune) rune {
-			if c < ' ' || c == 0x7f {
-				return ' '
-			}
-			return c
-		}, f)
-	}
 	_ = w.Write(fields) // to a strings.Builder
 	w.Flush()
 	return strings.TrimSuffix(b.String(), "\n")
@@ -76,14 +78,15 @@ func parse(value string) map[string]string {
 // three fields of the firmware's UUID in the other byte order. root is the file
 // system from / on.
 func VMID(root fs.FS) string {
-	b, err := fs.ReadFile(root, "sys/class/dmi/id/product_uuid")
-	id := strings.ToLower(strings.TrimSpace(string(b)))
-	if err != nil || len(id) != 36 || strings.Trim(id, "0123456789abcdef-") != "" || strings.Count(id, "-") != 4 ||
-		id[8] != '-' || id[13] != '-' || id[18] != '-' {
+	text, _ := fs.ReadFile(root, "sys/class/dmi/id/product_uuid")
+	b, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(string(text)), "-", ""))
+	if err != nil || len(b) != 16 {
 		return ""
 	}
-	if _, err := fs.Stat(root, "sys/firmware/efi"); err == nil {
-		return id
+	if _, err := fs.Stat(root, "sys/firmware/efi"); err != nil {
+		slices.Reverse(b[:4])
+		slices.Reverse(b[4:6])
+		slices.Reverse(b[6:8])
 	}
-	return id[6:8] + id[4:6] + id[2:4] + id[:2] + "-" + id[11:13] + id[9:11] + "-" + id[16:18] + id[14:16] + id[18:]
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
