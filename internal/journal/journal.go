@@ -30,10 +30,8 @@ const (
 const socketPath = "/run/systemd/journal/socket"
 
 const (
-	// queueLength bounds the entries that wait for journald; further ones are dropped.
-	queueLength = 64
-	// maxText bounds the text of one entry's MESSAGE, in bytes.
-	maxText = 2048
+	queueLength = 64   // entries that wait for journald; further ones are dropped
+	maxText     = 2048 // bytes of one entry's MESSAGE
 )
 
 // Journal takes entries. The zero value is not usable; see New.
@@ -50,31 +48,34 @@ type Journal struct {
 // entries from a queue that drops what does not fit. Nothing is opened before the
 // first entry.
 func New(argv0 string, stderr io.Writer) *Journal {
-	return start(func() slog.Handler { return open(argv0, stderr) }, stderr)
+	return start(func() (slog.Handler, error) { return open(argv0) }, stderr)
 }
 
 // start is New with the handler that open makes at the first entry.
-func start(open func() slog.Handler, stderr io.Writer) *Journal {
+func start(open func() (slog.Handler, error), stderr io.Writer) *Journal {
 	j := &Journal{queue: make(chan slog.Record, queueLength), done: make(chan struct{})}
 	go func() {
 		defer close(j.done)
 		var h slog.Handler
+		var err error
 		for r := range j.queue {
-			if h == nil {
-				h = open()
+			if h == nil && err == nil {
+				h, err = open()
 			}
-			if err := h.Handle(context.Background(), r); err != nil {
-				h = text{stderr}
-				_ = h.Handle(context.Background(), r)
+			if err == nil {
+				err = h.Handle(context.Background(), r)
+			}
+			if err != nil && r.Level >= slog.LevelInfo {
+				_, _ = fmt.Fprintf(stderr, "%s: %s\n", Identifier, r.Message)
 			}
 		}
 	}()
 	return j
 }
 
-func open(argv0 string, stderr io.Writer) slog.Handler {
+func open(argv0 string) (slog.Handler, error) {
 	if _, err := os.Stat(socketPath); err != nil {
-		return text{stderr}
+		return nil, err
 	}
 	h, err := slogjournal.NewHandler(&slogjournal.Options{
 		Level: slog.LevelDebug,
@@ -85,13 +86,10 @@ func open(argv0 string, stderr io.Writer) slog.Handler {
 			return a
 		},
 	})
-	if err != nil {
-		return text{stderr}
+	if err != nil || filepath.Base(argv0) == Identifier {
+		return h, err
 	}
-	if filepath.Base(argv0) != Identifier {
-		return h.WithAttrs([]slog.Attr{slog.String(fieldIdentifier, Identifier)})
-	}
-	return h
+	return h.WithAttrs([]slog.Attr{slog.String(fieldIdentifier, Identifier)}), nil
 }
 
 // Log queues an entry. Keys are lower case ("last_error" becomes
@@ -136,19 +134,3 @@ func (j *Journal) Close(limit time.Duration) {
 	case <-time.After(limit):
 	}
 }
-
-// text is a handler that writes entries as lines.
-type text struct{ w io.Writer }
-
-func (t text) Enabled(context.Context, slog.Level) bool { return true }
-
-func (t text) Handle(_ context.Context, r slog.Record) error {
-	if r.Level < slog.LevelInfo {
-		return nil
-	}
-	_, err := fmt.Fprintf(t.w, "%s: %s\n", Identifier, r.Message)
-	return err
-}
-
-func (t text) WithAttrs([]slog.Attr) slog.Handler { return t }
-func (t text) WithGroup(string) slog.Handler      { return t }
