@@ -8,16 +8,13 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bounded"
 )
 
-// DefaultAddr is the WireServer's address in every region and every national
-// cloud. Option 245 carries the same one, except where an administrator decided
-// otherwise. See
+// DefaultAddr is the WireServer's address in every region and national cloud, see
 // https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
 var DefaultAddr = netip.AddrFrom4([4]byte{168, 63, 129, 16})
 
 // CheckAddr reports why an address that came by DHCP cannot be a WireServer's:
-// no request can go there (see [CheckTarget]), or it is loopback or link-local.
-// An operator who names such an address may mean it (a test, a tunnel); a DHCP
-// server cannot. [Reporter] therefore refuses less.
+// as [CheckTarget], and it must not be loopback or link-local. An operator who
+// names such an address may mean it (a test, a tunnel).
 func CheckAddr(a netip.Addr) error {
 	if err := CheckTarget(a); err != nil {
 		return err
@@ -31,9 +28,8 @@ func CheckAddr(a netip.Addr) error {
 	return nil
 }
 
-// CheckTarget reports why no HTTP request over IPv4 can go to a, no matter who named
-// it: it is not IPv4, or unspecified, multicast, broadcast or reserved (RFC
-// 6890). The error names the address and the reason.
+// CheckTarget reports why no HTTP request over IPv4 can go to a: it is not IPv4, or
+// unspecified, multicast, broadcast or reserved (RFC 6890).
 func CheckTarget(a netip.Addr) error {
 	switch {
 	case !a.IsValid():

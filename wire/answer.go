@@ -16,15 +16,18 @@ import (
 
 const (
 	// maxBody bounds the body of a 2xx answer, in bytes. Real goal states have
-	// under 4 KiB, real replies to a report none. The result of
-	// encoding/xml can be twenty times as large.
+	// under 4 KiB, real replies to a report none.
 	maxBody = 16 << 10
 	// maxExcerpt bounds the part of an answer that an error quotes, in bytes.
 	maxExcerpt = 128
 )
 
+var errTooLong = fmt.Errorf("longer than the limit of %d bytes", maxBody)
+
 // suspicion is set once a server has answered a goal state request with a 2xx status
-// and another document: it may be a middlebox that answers every request.
+// and another document: it may be a middlebox that answers every request. It lasts
+// for one Report, which is enough: the JSON endpoint is not used before attempt
+// jsonFrom, so each Report has requested the goal state before.
 type suspicion struct{ atomic.Bool }
 
 // judge checks whether an answer is the WireServer's success:
@@ -35,44 +38,44 @@ type suspicion struct{ atomic.Bool }
 //     page is neither. A missing body is treated like a missing answer: at worst
 //     Ready is sent twice, which is harmless.
 //   - The JSON endpoint needs no goal state, so a middlebox that answers everything
-//     with 200 would be accepted there. Under suspicion only 201 counts, or an empty body;
-//     the WireServer sends both.
-func (s *suspicion) judge(path string, resp *http.Response) (GoalState, error) {
+//     with 200 would be accepted there. Under suspicion only 201 counts, or an empty
+//     body; the WireServer sends both.
+func (s *suspicion) judge(path string, resp *http.Response) (gs GoalState, err error) {
 	if resp.StatusCode/100 != 2 {
-		return GoalState{}, newStatusError(resp)
+		return gs, newStatusError(resp)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	if err == nil && len(body) > maxBody {
+		err = errTooLong
 	}
 	if path == pathGoalState {
-		gs, err := readGoalState(resp.Body)
+		if err == nil {
+			gs, err = parseGoalState(body)
+		}
 		if err != nil {
 			s.Store(true)
+			err = fmt.Errorf("wire: goal state: %w", err)
 		}
 		return gs, err
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
-	if err != nil {
-		return GoalState{}, fmt.Errorf("wire: POST %s: body: %w", resp.Request.URL, err)
-	}
 	body = bytes.TrimSpace(body)
-	if len(body) == 0 {
-		return GoalState{}, nil
-	}
-	err = checkReply(resp.Header.Get("Content-Type"), body)
-	if err == nil && path == pathProvisioning && resp.StatusCode != http.StatusCreated && s.Load() {
-		err = errors.New("its goal state was none, so only 201 or an empty body counts")
+	if err == nil && len(body) > 0 {
+		err = checkReply(resp.Header.Get("Content-Type"), body)
+		if err == nil && path == pathProvisioning && resp.StatusCode != http.StatusCreated && s.Load() {
+			err = errors.New("its goal state was none, so only 201 or an empty body counts")
+		}
 	}
 	if err != nil {
-		return GoalState{}, fmt.Errorf("wire: POST %s: %d %s is not the WireServer's answer: %w: %.*q",
+		err = fmt.Errorf("wire: POST %s: %d %s is not the WireServer's answer: %w: %.*q",
 			resp.Request.URL, resp.StatusCode, http.StatusText(resp.StatusCode), err, maxExcerpt, body)
 	}
-	return GoalState{}, nil
+	return gs, err
 }
 
 // checkReply reports why a reply to a report, which is not empty, cannot be the
 // WireServer's.
 func checkReply(contentType string, body []byte) error {
 	switch {
-	case len(body) > maxBody:
-		return fmt.Errorf("longer than the limit of %d bytes", maxBody)
 	case strings.Contains(strings.ToLower(contentType), "html"):
 		return errors.New("a page")
 	case body[0] == '{' || body[0] == '[':
@@ -81,30 +84,12 @@ func checkReply(contentType string, body []byte) error {
 		}
 		return nil
 	}
-	start, err := root(newDecoder(bytes.NewReader(body)))
+	start, err := root(newDecoder(body))
 	switch strings.ToLower(start.Name.Local) {
 	case "html", "head", "title", "meta", "body", "h1", "p", "div", "center", "script":
 		return errors.New("a page")
 	}
 	return err
-}
-
-// readGoalState has a goal state parsed, and reads what is left of the body, so
-// that the connection can be used again.
-func readGoalState(r io.Reader) (GoalState, error) {
-	body := &io.LimitedReader{R: r, N: maxBody + 1}
-	gs, err := ParseGoalState(body)
-	if err != nil && body.N > 0 {
-		return gs, err
-	}
-	_, err = io.Copy(io.Discard, body)
-	if body.N <= 0 {
-		err = fmt.Errorf("longer than the limit of %d bytes", maxBody)
-	}
-	if err != nil {
-		return GoalState{}, fmt.Errorf("wire: goal state: %w", err)
-	}
-	return gs, nil
 }
 
 // StatusError is an answer with another status than 2xx; 3xx is one too, as
@@ -116,12 +101,10 @@ func readGoalState(r io.Reader) (GoalState, error) {
 // this VM: the host then answers only requests that the Guest Proxy Agent
 // (azure-proxy-agent) has signed, and the VM has none, or it does not run.
 type StatusError struct {
-	Code int
-	URL  string
-	// Body is the beginning of the answer, at most 128 bytes.
-	Body string
-	// RetryAfter is what the server asked to wait; zero if it did not.
-	RetryAfter time.Duration
+	Code       int
+	URL        string
+	Body       string        // the beginning of the answer, at most 128 bytes
+	RetryAfter time.Duration // what the server asked to wait; zero if it did not
 }
 
 // Error names the URL, the status and the beginning of the body.

@@ -37,9 +37,7 @@ type Outcome struct {
 
 // variations are what attempts 1 to 8, 9 to 16 and so on do differently from the
 // first one: any four in a row use each endpoint at each address, any eight all
-// combinations. But the JSON endpoint is not used before attempt jsonFrom, a
-// fallback or a device only if there is one, and a device only once no server has
-// answered for quiet.
+// combinations. See next for when they do not apply.
 var variations = [8]struct {
 	via             Via
 	fallback, bound bool
@@ -55,8 +53,8 @@ var variations = [8]struct {
 }
 
 const (
-	jsonFrom = 4
-	quiet    = 10 * time.Second
+	jsonFrom = 4                // the first attempt at the JSON endpoint
+	quiet    = 10 * time.Second // without any answer, before attempts are bound to a device
 )
 
 // next returns the next attempt. beside is the slow attempt in progress, nil for a
@@ -80,8 +78,8 @@ func (l *loop) next(beside *flight) Attempt {
 	return a
 }
 
-// flight is an attempt in progress. Its goroutine owns GoalState and Err until
-// answers is closed; the loop owns all else.
+// flight is an attempt in progress. GoalState and Err are its goroutine's until
+// answers is closed.
 type flight struct {
 	Attempt
 	asked    time.Time     // when the unanswered request was sent
@@ -90,8 +88,8 @@ type flight struct {
 	cancel   context.CancelCauseFunc
 }
 
-// launch starts an attempt. Only stop cancels it, with a more precise reason than
-// that of ctx; the loop stops all attempts when ctx ends.
+// launch starts an attempt. Only stop cancels it, which knows a better reason than
+// that of ctx.
 func (l *loop) launch(ctx context.Context, beside *flight) *flight {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	f := &flight{
@@ -114,8 +112,8 @@ func (l *loop) launch(ctx context.Context, beside *flight) *flight {
 	return f
 }
 
-// stop cancels the attempt, waits for it, and returns its result, which is nil if it
-// succeeded before the cancellation.
+// stop cancels the attempt, waits for it, and returns its error, nil if it
+// succeeded before.
 func (f *flight) stop(cause error) error {
 	f.cancel(cause)
 	for range f.answers {
@@ -123,7 +121,7 @@ func (f *flight) stop(cause error) error {
 	return f.Err
 }
 
-// pending returns the channel of f's answers, or one that never delivers for nil.
+// pending returns the channel of f's answers; for no f, one that never delivers.
 func (f *flight) pending() <-chan struct{} {
 	if f == nil {
 		return nil

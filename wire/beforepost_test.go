@@ -3,9 +3,11 @@ package wire_test
 import (
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
 // BeforePost comes before each POST, and before no GET.
@@ -32,4 +34,19 @@ func TestBeforePost(t *testing.T) {
 	if calls.Load() != 2 {
 		t.Errorf("%d calls, want 2: one refused, one accepted", calls.Load())
 	}
+}
+
+// A POST for which there is no connection is not under way.
+func TestBeforePostConnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		n.lose(wire.DefaultAddr, time.Hour)
+		r := n.reporter(wire.DefaultAddr)
+		var calls atomic.Int32
+		r.BeforePost = func() { calls.Add(1) }
+		got := try(t, r, time.Minute)
+		if len(got.failed) < 8 || calls.Load() != 0 { // half of them from the fourth on are POSTs
+			t.Errorf("%d calls in %d attempts that did not connect", calls.Load(), len(got.failed))
+		}
+	})
 }

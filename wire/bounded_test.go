@@ -66,7 +66,5 @@ func TestBounded(t *testing.T) {
 	_, err := (&wire.Reporter{Server: wire.DefaultAddr}).Report(ctx, wire.Ready())
 	wantBounded(t, err)
 	wantBounded(t, wire.CheckAddr(netip.MustParseAddr("fe80::1").WithZone(long)))
-	_, err = wire.ParseGoalState(strings.NewReader("<" + strings.Repeat("x", 8000) + "/>"))
-	wantBounded(t, err)
 	wantBounded(t, &wire.StatusError{URL: "http://" + long, Body: long, RetryAfter: time.Second})
 }

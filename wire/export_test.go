@@ -9,13 +9,6 @@ import (
 
 // What the tests, which are a package of their own, need of the inside.
 
-// SetPort makes r ask another port than 80: a server on loopback cannot have
-// that one.
-func (r *Reporter) SetPort(port uint16) { r.port = port }
-
-// Port is what SetPort has set.
-func (r *Reporter) Port() uint16 { return r.port }
-
 // SetDial replaces the network: there is none in a synctest bubble.
 func (r *Reporter) SetDial(dial func(ctx context.Context, device, address string) (net.Conn, error)) {
 	r.dial = dial
@@ -35,6 +28,9 @@ func Jitter(d time.Duration) time.Duration { return jitter(d) }
 
 // RetryAfter is retryAfter.
 func RetryAfter(header http.Header, now time.Time) time.Duration { return retryAfter(header, now) }
+
+// ParseGoalState is parseGoalState.
+func ParseGoalState(body []byte) (GoalState, error) { return parseGoalState(body) }
 
 // DialTCP is dialTCP.
 func DialTCP(ctx context.Context, device, address string) (net.Conn, error) {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/xml"
 	"errors"
@@ -8,12 +9,9 @@ import (
 	"io"
 	"strings"
 	"unicode"
-
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bounded"
 )
 
-// maxID bounds each identifier of a goal state, in bytes. Real ones have about
-// 40 ("<guid>._name"); agents in C keep them in buffers of 64.
+// maxID bounds each identifier of a goal state, in bytes. Real ones have about 40.
 const maxID = 256
 
 // GoalState holds the three identifiers of a goal state that a health report
@@ -24,49 +22,36 @@ type GoalState struct {
 	InstanceID  string // the machine's name in its deployment
 }
 
-// ParseGoalState reads the document that GET /machine/?comp=goalstate answers
-// with. It demands UTF-8 (a byte order mark is allowed), no document type
-// declaration, a complete GoalState element in any namespace as the root, and
-// in it a usable Incarnation, ContainerId and InstanceId: not empty, without
-// control characters, at most 256 bytes. White space around them is dropped.
-// Of several containers or role instances the first counts, as it does for
-// every other agent.
+// parseGoalState parses the answer to GET /machine/?comp=goalstate. It must be
+// UTF-8 (a byte order mark is allowed) without a document type declaration, and have
+// a complete GoalState element in any namespace as the root, and in it an
+// Incarnation, ContainerId and InstanceId that are not empty, have no control
+// characters and at most 256 bytes. White space around them is dropped. Of several
+// containers or role instances the first counts, as for every other agent. What
+// follows the root element cannot change what it said.
 //
-// What follows the root element is not read: it cannot change what the complete
-// element said. Every error is worth another request: a role instance, for one,
-// can be missing for a moment (Azure/WALinuxAgent#2016). The caller bounds r.
-func ParseGoalState(r io.Reader) (GoalState, error) {
-	gs, err := parseGoalState(r)
-	if err != nil {
-		return GoalState{}, bounded.Error(fmt.Errorf("wire: goal state: %w", err))
-	}
-	return gs, nil
-}
-
-// goalStateElement has the elements that a check-in needs, by their path. Elements
-// of the same name elsewhere do not match. All fields are slices, because
-// encoding/xml keeps the last of several elements in a plain field, and the first
-// one is wanted.
-type goalStateElement struct {
-	Incarnations []string `xml:"Incarnation"`
-	Containers   []struct {
-		IDs   []string `xml:"ContainerId"`
-		Roles []struct {
-			IDs []string `xml:"InstanceId"`
-		} `xml:"RoleInstanceList>RoleInstance"`
-	} `xml:"Container"`
-}
-
-func parseGoalState(r io.Reader) (GoalState, error) {
-	dec := newDecoder(r)
+// Every error is worth another request: a role instance, for one, can be missing for
+// a moment (Azure/WALinuxAgent#2016).
+func parseGoalState(body []byte) (GoalState, error) {
+	dec := newDecoder(body)
 	start, err := root(dec)
 	if err != nil {
 		return GoalState{}, err
 	}
-	if start.Name.Local != "GoalState" { // in any namespace; those that were seen have none
+	if start.Name.Local != "GoalState" {
 		return GoalState{}, fmt.Errorf("root element is %q, want %q", start.Name.Local, "GoalState")
 	}
-	var doc goalStateElement
+	// Elements of the same names elsewhere do not match. All fields are slices, because
+	// encoding/xml keeps the last of several elements in a plain field.
+	var doc struct {
+		Incarnations []string `xml:"Incarnation"`
+		Containers   []struct {
+			IDs   []string `xml:"ContainerId"`
+			Roles []struct {
+				IDs []string `xml:"InstanceId"`
+			} `xml:"RoleInstanceList>RoleInstance"`
+		} `xml:"Container"`
+	}
 	if err := dec.DecodeElement(&doc, &start); err != nil {
 		return GoalState{}, err
 	}
@@ -103,37 +88,23 @@ func id(name string, found []string) (string, error) {
 	return id, nil
 }
 
-// maxDepth bounds how deep elements are nested: real goal states have six levels,
-// and encoding/xml keeps all that are open.
-const maxDepth = 32
+// decoder refuses <!DOCTYPE ...> wherever it is: a goal state has none, an error
+// page of a proxy does.
+type decoder struct{ *xml.Decoder }
 
-// decoder decodes UTF-8. It refuses deep nesting, and <!DOCTYPE ...> wherever it
-// is: a goal state has none, an error page of a proxy does.
-type decoder struct {
-	*xml.Decoder
-	depth int
-}
-
-func newDecoder(r io.Reader) *xml.Decoder {
-	raw := xml.NewDecoder(r)
+func newDecoder(body []byte) *xml.Decoder {
+	raw := xml.NewDecoder(bytes.NewReader(body))
 	raw.CharsetReader = func(charset string, _ io.Reader) (io.Reader, error) {
 		return nil, fmt.Errorf("encoding is %q, want utf-8", charset)
 	}
-	return xml.NewTokenDecoder(&decoder{Decoder: raw})
+	return xml.NewTokenDecoder(decoder{raw})
 }
 
 // Token is what the decoder around this one reads.
-func (d *decoder) Token() (xml.Token, error) {
+func (d decoder) Token() (xml.Token, error) {
 	token, err := d.RawToken()
-	switch t := token.(type) {
-	case xml.Directive:
+	if t, ok := token.(xml.Directive); ok {
 		return nil, fmt.Errorf("document type declaration %.*q refused", maxExcerpt, "<!"+string(t)+">")
-	case xml.StartElement:
-		if d.depth++; d.depth > maxDepth {
-			return nil, fmt.Errorf("elements nested more than %d deep", maxDepth)
-		}
-	case xml.EndElement:
-		d.depth--
 	}
 	return token, err
 }

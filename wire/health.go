@@ -18,7 +18,7 @@ const (
 
 // MaxDescription bounds a description, in characters. The WireServer answers
 // 500 to more than 4096 bytes (Azure/WALinuxAgent#2017); 512 characters stay
-// below that however they are escaped. cloud-init cuts at the same length.
+// below that however they are escaped.
 const MaxDescription = 512
 
 // Health is what is reported of this machine. Make it with [Ready] or
@@ -34,8 +34,8 @@ func Ready() Health {
 }
 
 // ProvisioningFailed says that the machine will not come up. Azure fails the
-// deployment at once and shows the description, which is cut to 512 characters;
-// bytes that are not UTF-8 are replaced.
+// deployment at once and shows the description, cut to MaxDescription and made
+// UTF-8.
 func ProvisioningFailed(description string) Health {
 	description = strings.ToValidUTF8(description, "\ufffd")
 	if runes := []rune(description); len(runes) > MaxDescription {
@@ -44,9 +44,8 @@ func ProvisioningFailed(description string) Health {
 	return Health{State: StateNotReady, Description: description}
 }
 
-// The XML report, and what is in it behind State if that is NotReady: its
-// SubStatus makes Azure fail the deployment. The element around InstanceId is
-// called Role here, not RoleInstance as in the goal state.
+// The XML report, and its details if State is NotReady: the SubStatus makes Azure
+// fail the deployment. The element around InstanceId is Role here, not RoleInstance.
 const (
 	healthXML = `<?xml version="1.0" encoding="utf-8"?>
 <Health xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xmlns:xsd="http://www.w3.org/2001/XMLSchema">
@@ -65,8 +64,7 @@ const (
 	detailsXML = `<Details><SubStatus>ProvisioningFailed</SubStatus><Description>%s</Description></Details>`
 )
 
-// XML returns the body of POST /machine/?comp=health: the report for exactly
-// this goal state.
+// XML returns the body of POST /machine/?comp=health, for exactly this goal state.
 func (h Health) XML(gs GoalState) []byte {
 	details := ""
 	if h.State == StateNotReady {

@@ -14,9 +14,9 @@ import (
 // that hangs must not delay the report by 60 s if the server answers the next one
 // in milliseconds, and a server that takes 15 s for each answer must still succeed:
 //
-//   - If the newest attempt is alone and one of its requests has had no answer for
-//     3 s, another attempt starts in parallel, which then is the newest. The older
-//     one has until its requests' own limit.
+//   - If the newest attempt is alone and has had no answer for 3 s, another attempt
+//     starts in parallel, which then is the newest. The older one has until its
+//     requests' own limit.
 //   - If there is an older one and the newest has had no answer for 3 s, it is
 //     cancelled, which is a failure like any other. Those after it are given
 //     twice as long each time, up to 60 s, until one fails in another way.
@@ -68,7 +68,7 @@ func (l *loop) run(ctx context.Context) (Outcome, error) {
 	return l.end(ctx)
 }
 
-// due returns when the loop must act if there is no answer before.
+// due returns when to act if there is no answer before.
 func (l *loop) due() time.Time {
 	switch {
 	case l.newest == nil:
@@ -103,8 +103,7 @@ func (l *loop) hear(f *flight, more bool) *flight {
 	return nil
 }
 
-// settle handles the result of an attempt that has ended, and reports whether it
-// was a success, which ends the loop.
+// settle handles an attempt that has ended, and reports whether it was a success.
 func (l *loop) settle(f *flight) bool {
 	if f.Err == nil {
 		return true
@@ -132,8 +131,8 @@ func (l *loop) settle(f *flight) bool {
 	return false
 }
 
-// end stops the attempts in progress and returns Report's result. An attempt can
-// have succeeded although ctx has ended.
+// end stops the attempts in progress, of which one can have succeeded although ctx
+// has ended, and returns Report's result.
 func (l *loop) end(ctx context.Context) (Outcome, error) {
 	var won *flight
 	for _, f := range []*flight{l.older, l.newest} {

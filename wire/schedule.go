@@ -8,10 +8,9 @@ import (
 )
 
 // pause returns how long to wait after a number of failures, at a time after the
-// start, before jitter. Most failures of a healthy host pass within a second, so
-// the first retries come fast; an update of the host takes minutes; and the user who
-// waits for the deployment gives up after 20 to 40 minutes, but the machine itself
-// continues running.
+// start, before jitter. Most failures of a healthy host pass within a second; an
+// update of the host takes minutes; the deployment fails after 20 to 40 minutes, but
+// the machine continues running.
 func pause(failures int, elapsed time.Duration) time.Duration {
 	switch {
 	case elapsed >= 20*time.Minute:
@@ -43,10 +42,9 @@ const (
 	absurdRetryAfter = 24 * time.Hour   // longer values are ignored as mistakes, such as a timestamp
 )
 
-// retryAfter parses the Retry-After header (RFC 9110, 10.2.3): a number of
-// seconds, or a date. A date is compared with the answer's own Date, if it has
-// one, because the machine's clock may not be set yet. It returns zero for a
-// header that is missing, unreadable, negative or absurd.
+// retryAfter parses the Retry-After header (RFC 9110, 10.2.3): seconds, or a date,
+// which is compared with the answer's own Date, because the machine's clock may not
+// be set yet. It returns zero for a header that is missing or unusable.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	value := header.Get("Retry-After")
 	var wait time.Duration

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
 	"syscall"
 	"time"
@@ -20,8 +21,7 @@ const (
 	pathHealth       = "/machine/?comp=health"
 	pathProvisioning = "/provisioning/health"
 
-	// The protocol's version. 2015-04-05 exists too; this is the one that every
-	// host, also Azure Stack Hub's, is known to speak.
+	// The version that every host, also Azure Stack Hub's, is known to speak.
 	headerVersion = "x-ms-version"
 	version       = "2012-11-30"
 
@@ -35,15 +35,12 @@ const (
 	// requestTimeout bounds one request, from dialling to the last byte of the
 	// answer. 5 s proved too short for a busy host (canonical/cloud-init#1571).
 	requestTimeout = 60 * time.Second
-	// dialTimeout bounds the TCP handshake. The server is one hop away; two seconds
-	// leave room for one lost SYN, which the kernel repeats after one.
-	dialTimeout = 2 * time.Second
-	// maxHeader bounds an answer's header, in bytes.
-	maxHeader = 64 << 10
+	dialTimeout    = 2 * time.Second // room for one lost SYN, which the kernel repeats after one
+	maxHeader      = 64 << 10        // of an answer, in bytes
 )
 
-// session makes the requests of one attempt, over one connection: a second one
-// is made only if the server closes the first (HTTP/1.0).
+// session makes the requests of one attempt, over one connection unless the server
+// closes it.
 type session struct {
 	*Reporter
 	base      string // "http://168.63.129.16"
@@ -52,16 +49,10 @@ type session struct {
 	answered  func()     // called after each answer, whatever its status
 }
 
-// open returns a session without a connection yet. Close ends the session.
-//
-// The transport's zero values matter here: no proxy, no cookies and, as plain
-// RoundTrip is used, no redirects. A proxy would answer with a page of its own,
-// and a redirect would turn a POST into a GET and its 200 into a false success.
+// open returns a session without a connection yet. The transport's zero values and
+// plain RoundTrip mean: no proxy, which would answer with a page of its own, and no
+// redirects, which turn a POST into a GET and its 200 into a false success.
 func (r *Reporter) open(server netip.Addr, device string, suspect *suspicion, answered func()) *session {
-	host := server.String()
-	if r.port != 0 {
-		host = netip.AddrPortFrom(server, r.port).String()
-	}
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 			ctx, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -76,53 +67,50 @@ func (r *Reporter) open(server netip.Addr, device string, suspect *suspicion, an
 		MaxIdleConnsPerHost:    1,
 		MaxResponseHeaderBytes: maxHeader,
 	}
-	return &session{r, "http://" + host, transport, suspect, answered}
+	return &session{r, "http://" + server.String(), transport, suspect, answered}
 }
 
 func (s *session) close() {
 	s.transport.CloseIdleConnections()
 }
 
-// report makes the requests of an attempt.
 func (s *session) report(ctx context.Context, via Via, h Health) (GoalState, error) {
 	if via == ViaProvisioning {
-		return s.do(ctx, http.MethodPost, pathProvisioning, h.JSON(), http.Header{
-			headerGuestAgent: {agent},
-			"Content-Type":   {"application/json"},
-		})
+		return s.do(ctx, pathProvisioning, "application/json", h.JSON())
 	}
 	gs, err := s.goalState(ctx)
-	if err != nil {
-		return gs, err
+	if err == nil {
+		_, err = s.do(ctx, pathHealth, "text/xml; charset=utf-8", h.XML(gs))
 	}
-	_, err = s.do(ctx, http.MethodPost, pathHealth, h.XML(gs), http.Header{
-		headerVersion:  {version},
-		headerAgent:    {agent},
-		"Content-Type": {"text/xml; charset=utf-8"},
-	})
 	return gs, err
 }
 
 func (s *session) goalState(ctx context.Context) (GoalState, error) {
-	return s.do(ctx, http.MethodGet, pathGoalState, nil, http.Header{
-		headerVersion: {version},
-		headerAgent:   {agent},
-	})
+	return s.do(ctx, pathGoalState, "", nil)
 }
 
-// do makes one request and returns the result of judge for its answer.
-func (s *session) do(ctx context.Context, method, path string, body []byte, header http.Header) (GoalState, error) {
+// do makes one request, a POST if it has a body, and returns the result of judge.
+func (s *session) do(ctx context.Context, path, contentType string, body []byte) (GoalState, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, noAnswerError(requestTimeout))
 	defer cancel()
+	header := http.Header{"User-Agent": {cmp.Or(s.UserAgent, agent)}}
+	if path == pathProvisioning {
+		header[headerGuestAgent] = []string{agent}
+	} else {
+		header[headerVersion], header[headerAgent] = []string{version}, []string{agent}
+	}
+	method := http.MethodGet
+	if body != nil {
+		method, header["Content-Type"] = http.MethodPost, []string{contentType}
+		if s.BeforePost != nil {
+			ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { s.BeforePost() }})
+		}
+	}
 	req, err := http.NewRequestWithContext(ctx, method, s.base+path, bytes.NewReader(body))
 	if err != nil {
 		return GoalState{}, bounded.Error(fmt.Errorf("wire: %w", err))
 	}
 	req.Header = header
-	req.Header.Set("User-Agent", cmp.Or(s.UserAgent, agent))
-	if method == http.MethodPost && s.BeforePost != nil {
-		s.BeforePost()
-	}
 	resp, err := s.transport.RoundTrip(req)
 	if err != nil {
 		return GoalState{}, bounded.Error(fmt.Errorf("wire: %s %s: %w", method, req.URL, err))
@@ -133,18 +121,16 @@ func (s *session) do(ctx context.Context, method, path string, body []byte, head
 	return gs, bounded.Error(err)
 }
 
-// noAnswerError has the time after which an attempt without an answer was
-// cancelled. It is the cause of the cancellation.
+// noAnswerError is the cause of a cancellation: the time without an answer.
 type noAnswerError time.Duration
 
 func (e noAnswerError) Error() string {
 	return fmt.Sprintf("no answer in %s", time.Duration(e).Round(time.Millisecond))
 }
 
-// dialTCP makes a TCP connection over IPv4, bound to the device if one is named,
-// whatever the routing table says: with two network interfaces the default route
-// can be on the one that gets no answer from the WireServer. See SO_BINDTODEVICE
-// in socket(7).
+// dialTCP makes a TCP connection over IPv4, bound to the device if one is named
+// (SO_BINDTODEVICE in socket(7)): with two network interfaces the route to the
+// WireServer can be on the one that it does not answer.
 func dialTCP(ctx context.Context, device, address string) (net.Conn, error) {
 	var d net.Dialer
 	if device != "" {
