@@ -594,6 +594,22 @@ func TestProbeLinkLocal(t *testing.T) {
 	}
 }
 
+// A nameserver that was asked at the end of the hook's second is not said to be silent: nobody waited for its answer.
+func TestProbeCutShort(t *testing.T) {
+	for after, silent := range map[time.Duration]bool{900 * time.Millisecond: false, 300 * time.Millisecond: true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := healthy()
+			w.silent = addrs("10.0.0.1")
+			w.setting = func() { time.Sleep(after) }
+			w.probing = func() { time.Sleep(time.Second - after) } // until the second is over
+			got := strings.Join(w.must(t, nm.Up), "\n")
+			if !strings.Contains(got, logPushed) || strings.Contains(got, "nameserver-silent") != silent {
+				t.Errorf("asked after %v: did\n%s", after, got)
+			}
+		})
+	}
+}
+
 // An entry that NetworkManager has lost is made up for on a reapply, and for what
 // is ours; on up there may be a reason for it to be missing.
 func TestLostEntry(t *testing.T) {

@@ -20,6 +20,7 @@ const (
 	busLimit      = 2 * time.Second        // to connect to the bus and read the device
 	resolvedLimit = 2 * time.Second        // for all calls to resolved
 	downLimit     = 500 * time.Millisecond // for the one call to NetworkManager on down
+	leastProbe    = 500 * time.Millisecond // without an answer before the run ended, for a nameserver to be silent
 	linkRetry     = 100 * time.Millisecond // between tries for a link that resolved does not know yet
 	finishRetry   = time.Second            // before the unit tries again; doubled up to
 	finishMax     = 30 * time.Second
@@ -305,7 +306,10 @@ func (n *Nameservers) probe(ctx context.Context, bus *Bus, l Link, servers []net
 			s = s.WithZone(l.Name)
 		}
 		wg.Go(func() {
-			if _, err := bus.Probe(ctx, s); err != nil {
+			began := time.Now()
+			_, err := bus.Probe(ctx, s)
+			cut := ctx.Err() != nil && time.Since(began) < leastProbe
+			if err != nil && !cut {
 				n.Log(journal.NameserverSilent, slog.String("interface", l.Name),
 					slog.String("nameserver", s.String()), slog.Any("error", err))
 			}
