@@ -3,6 +3,7 @@
 
 VERSION := $(shell sed -n 's/^Version: *//p' packaging/rpm/nm-azure-dispatch.spec)
 GO := go
+GO_TEST = GO=$(GO) test/go-test.sh
 # Neither the program nor its tests need a C compiler, except for the race detector.
 export CGO_ENABLED := 0
 BUILD_FLAGS := -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)"
@@ -13,7 +14,7 @@ STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT := $(GO) run mvdan.cc/gofumpt@v0.12.0
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo test unit lab lint words fuzz azure-cli-test bench fresh release clean deps go-version root
+.PHONY: help build demo test unit unit-plain unit-race lab lint words fuzz azure-cli-test bench fresh release clean deps go-version root
 include packaging/rpm/rpm.mk
 include packaging/deb/deb.mk
 include packaging/sysext/sysext.mk
@@ -33,19 +34,22 @@ test: FUZZTIME := 5s
 test: root lint unit lab fuzz rpmlint lintian verify-reproducible boot-test initrd-test-quick fresh ## all tests; as root
 
 # All but what has a target of its own below. The race detector is for the packages that start goroutines; the others run the
-# program, or do one thing after the other. Many tests wait, so there are more packages at a time than cores.
+# program, or do one thing after the other. Many tests wait, so both run side by side.
 UNIT_SKIP := -e /lab -e /boottest -e /faults -e /packaging/dracut
 UNIT_PLAIN := -e /nm-azure-dispatch$$ -e /packaging/
 UNIT_BOTH := ./internal/dispatch # has a test that is not for the race detector
 unit: TOOLS += gcc:gcc /usr/include/stdlib.h:libc6-dev buildah:buildah
 unit: build deps ## what needs no lab, the concurrent parts with the race detector
 	$(GO) vet ./...
-	$(GO) test -shuffle=on -count=1 -p=4 $$($(GO) list ./... | grep -v $(UNIT_SKIP) | grep $(UNIT_PLAIN)) $(UNIT_BOTH)
-	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=on -count=1 -p=4 \
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target unit-race unit-plain
+unit-plain:
+	$(GO_TEST) -shuffle=on -count=1 $$($(GO) list ./... | grep -v $(UNIT_SKIP) | grep $(UNIT_PLAIN)) $(UNIT_BOTH)
+unit-race:
+	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO_TEST) -race -shuffle=on -count=1 \
 		$$($(GO) list ./... | grep -v $(UNIT_SKIP) | grep -v $(UNIT_PLAIN))
 
 lab: root build deps ## the program on the real daemons, RUN=TestName for one test; as root
-	$(GO) test -count=1 -timeout=20m -p=1 -parallel=6 $(if $(RUN),-v -run '$(RUN)') ./lab/...
+	$(GO_TEST) -count=1 -timeout=20m -p=1 -parallel=6 $(if $(RUN),-v -run '$(RUN)') ./lab/...
 
 lint: go-version words ## gofumpt, staticcheck and words
 	@out=$$($(GOFUMPT) -l .); [ -z "$$out" ] || { echo "gofumpt would change: $$out" >&2; exit 1; }

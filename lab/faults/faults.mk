@@ -4,7 +4,7 @@ FAULTS_TESTS := Mishaps|Messes|Killed|Storm|Veths|Timer|WireServerAway|HolderKil
 
 faults: build deps ## everything that can go wrong; as root, ten minutes
 	$(GO) run ./lab/faults/cmd/faults
-	FAULTS=all $(GO) test -count=1 -timeout=12m -parallel=4 -run '$(FAULTS_TESTS)' ./lab
+	FAULTS=all $(GO_TEST) -count=1 -timeout=12m -parallel=4 -run '$(FAULTS_TESTS)' ./lab
 
 # The same cases; the tables of docs/reliability.md are replaced.
 faults-doc: build deps ## the tables of docs/reliability.md

@@ -1,7 +1,7 @@
 # The dracut module's test: initrds of Debian 13's dracut and Ignition, booted in QEMU. Included by the top Makefile.
 
 INITRD_TOOLS := $(BOOT_TOOLS) cpio:cpio
-INITRD_TEST = $(GO) test -count=1 -timeout 40m -parallel 2 ./packaging/dracut -program $(CURDIR)/bin/nm-azure-dispatch
+INITRD_TEST = $(GO_TEST) -count=1 -timeout 40m -parallel 2 ./packaging/dracut -program $(CURDIR)/bin/nm-azure-dispatch
 
 .PHONY: initrd-test initrd-test-quick
 initrd-test initrd-test-quick: TOOLS := $(INITRD_TOOLS)

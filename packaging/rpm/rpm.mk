@@ -46,9 +46,9 @@ selinux-test: TOOLS := $(BOOT_TOOLS)
 selinux-test: root $(RPM).x86_64.rpm ## boots with the SELinux policy in POLICY, enforcing; as root
 	@[ -e "$(POLICY)/config" ] || { echo "selinux-test: POLICY=$(POLICY) has no file config: give it a directory such as /etc/selinux of a Fedora machine" >&2; exit 1; }
 	$(install-tools)
-	$(GO) test -count=1 -v -timeout 15m -run SELinux ./packaging/boottest -rpm $(CURDIR)/$(RPM).x86_64.rpm -policy $(abspath $(POLICY))
+	$(GO_TEST) -count=1 -v -timeout 15m -run SELinux ./packaging/boottest -rpm $(CURDIR)/$(RPM).x86_64.rpm -policy $(abspath $(POLICY))
 
 boot-test: root $(RPM).x86_64.rpm $(RPM_OLDER) $(DEB)_amd64.deb dist/nm-azure-dispatch-x86-64.raw ## boots Debian in QEMU with the packages, RUN=TestName for one; as root
 	$(install-tools)
-	$(GO) test -count=1 -timeout 30m -parallel 2 $(if $(RUN),-v -run '$(RUN)') ./packaging/boottest -rpm $(CURDIR)/$(RPM).x86_64.rpm -older $(CURDIR)/$(RPM_OLDER) \
+	$(GO_TEST) -count=1 -timeout 30m -parallel 2 $(if $(RUN),-v -run '$(RUN)') ./packaging/boottest -rpm $(CURDIR)/$(RPM).x86_64.rpm -older $(CURDIR)/$(RPM_OLDER) \
 		-deb $(CURDIR)/$(DEB)_amd64.deb -sysext $(CURDIR)/dist/nm-azure-dispatch-x86-64.raw
