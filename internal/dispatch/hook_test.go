@@ -601,7 +601,7 @@ func TestProbeCutShort(t *testing.T) {
 			w := healthy()
 			w.silent = addrs("10.0.0.1")
 			w.setting = func() { time.Sleep(after) }
-			w.probing = func() { time.Sleep(time.Second - after) } // until the second is over
+			w.probing = func() { time.Sleep(time.Second - after + time.Millisecond) } // until the second is over
 			got := strings.Join(w.must(t, nm.Up), "\n")
 			if !strings.Contains(got, logPushed) || strings.Contains(got, "nameserver-silent") != silent {
 				t.Errorf("asked after %v: did\n%s", after, got)

@@ -20,7 +20,7 @@ const (
 	busLimit      = 2 * time.Second        // to connect to the bus and read the device
 	resolvedLimit = 2 * time.Second        // for all calls to resolved
 	downLimit     = 500 * time.Millisecond // for the one call to NetworkManager on down
-	leastProbe    = 500 * time.Millisecond // without an answer before the run ended, for a nameserver to be silent
+	leastProbe    = 250 * time.Millisecond // without an answer before the run ended, for a nameserver to be silent
 	linkRetry     = 100 * time.Millisecond // between tries for a link that resolved does not know yet
 	finishRetry   = time.Second            // before the unit tries again; doubled up to
 	finishMax     = 30 * time.Second
