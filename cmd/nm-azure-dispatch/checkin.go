@@ -17,47 +17,44 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
-// checkIn is the command check-in, which nm-azure-checkin.service runs.
+// checkIn is the command check-in, which nm-azure-checkin.service runs. Without
+// --server it also configures the nameservers that the hook could not, in parallel.
 func checkIn(flags *flag.FlagSet) func() (int, error) {
 	force := flags.Bool("force", false, "report Ready even if this boot has a report already")
 	timeout := timeoutFlag(flags, noTimeout, "give up after `DURATION`, such as 90s or 20m; by default never")
-	var server netip.Addr
-	flags.Func("server", "report to the WireServer at `ADDR`, an IPv4 address; no lease is read, and the platform is not checked",
-		func(s string) (err error) {
-			server, err = operatorAddr(s)
-			return err
-		})
+	operator := dispatch.Target{Source: boot.FromOperator}
+	flags.Func("server", "report to the WireServer at `ADDR`, an IPv4 address; no lease is read, and the platform is not checked", func(s string) (err error) {
+		if operator.Server, err = netip.ParseAddr(s); err != nil || wire.CheckTarget(operator.Server) != nil {
+			return errors.New("want the IPv4 address of one host, such as 168.63.129.16")
+		}
+		return nil
+	})
 	return func() (int, error) {
 		root := os.DirFS("/")
-		if !server.IsValid() {
-			is, why, err := azure.Detect(root)
-			if err != nil {
-				return exitFailed, fmt.Errorf("%w; to check in anyway, use --server %s", err, wire.DefaultAddr)
-			}
-			if !is {
-				return notAzure(why)
-			}
+		if operator.Server.IsValid() {
+			return withCheckIn(root, *timeout, func(ctx context.Context, c *dispatch.CheckIn) (int, error) {
+				return reportReady(ctx, c, root, operator, *force)
+			})
+		}
+		is, why, err := azure.Detect(root)
+		if err != nil {
+			return exitFailed, fmt.Errorf("%w; to check in anyway, use --server %s", err, wire.DefaultAddr)
+		}
+		if !is {
+			return notAzure(why)
 		}
 		return withCheckIn(root, *timeout, func(ctx context.Context, c *dispatch.CheckIn) (int, error) {
-			if server.IsValid() {
-				return reportReady(ctx, c, root, dispatch.Target{Server: server, Source: boot.FromOperator}, *force)
+			dns := make(chan error, 1)
+			go func() { dns <- (&dispatch.Nameservers{Env: c.Env}).Finish(ctx, waitingFor) }()
+			status, err := reportReady(ctx, c, root, dispatch.Target{}, *force)
+			if dnsErr := <-dns; dnsErr != nil && !errors.Is(ctx.Err(), context.Canceled) {
+				c.Log(journal.NameserversFailed, slog.Any("error", dnsErr))
+				printf(os.Stderr, "nm-azure-dispatch: %v\n", dnsErr)
+				status = exitFailed
 			}
-			return reportReadyAndFinish(ctx, c, root, *force)
+			return status, err
 		})
 	}
-}
-
-// reportReadyAndFinish checks in and configures the nameservers that are not yet, in parallel.
-func reportReadyAndFinish(ctx context.Context, c *dispatch.CheckIn, root fs.FS, force bool) (int, error) {
-	dns := make(chan error, 1)
-	go func() { dns <- (&dispatch.Nameservers{Env: c.Env}).Finish(ctx, waitingFor) }()
-	status, err := reportReady(ctx, c, root, dispatch.Target{}, force)
-	if dnsErr := <-dns; dnsErr != nil && !errors.Is(ctx.Err(), context.Canceled) {
-		c.Log(journal.NameserversFailed, slog.Any("error", dnsErr))
-		printf(os.Stderr, "nm-azure-dispatch: %v\n", dnsErr)
-		return exitFailed, err
-	}
-	return status, err
 }
 
 // waitingFor prints what the command waits for.
@@ -70,7 +67,8 @@ func waitingFor(err error) {
 func reportReady(ctx context.Context, c *dispatch.CheckIn, root fs.FS, t dispatch.Target, force bool) (int, error) {
 	rec, done := c.Done()
 	if done && !force {
-		return report(rec, "already "), nil
+		report(rec, "already ")
+		return exitDone, nil
 	}
 	if !t.Server.IsValid() {
 		t, c.NextTarget = followLeases(ctx, root)
@@ -78,7 +76,8 @@ func reportReady(ctx context.Context, c *dispatch.CheckIn, root fs.FS, t dispatc
 	rec, err := c.Follow(ctx, t, force)
 	switch {
 	case err == nil:
-		return report(rec, ""), nil
+		report(rec, "")
+		return exitDone, nil
 	case errors.Is(ctx.Err(), context.Canceled): // stopped by a signal, which is not a failure
 		printf(os.Stdout, "stopped before the check-in succeeded, attempts: %d\n", rec.Attempts)
 		return exitDone, nil
@@ -88,26 +87,13 @@ func reportReady(ctx context.Context, c *dispatch.CheckIn, root fs.FS, t dispatc
 	return exitFailed, err
 }
 
-// report prints the record and returns the exit status. A failure that was
-// reported in this boot is final, so the unit must not be restarted.
-func report(rec boot.CheckIn, already string) int {
+// report prints the record. A failure that was reported in this boot is final, so the
+// unit must not be restarted.
+func report(rec boot.CheckIn, already string) {
 	if rec.State == boot.Failed {
 		printf(os.Stdout, "not checked in: ProvisioningFailed was reported in this boot; use --force to check in anyway\n")
-		return exitDone
+		return
 	}
 	printf(os.Stdout, "%schecked in: wireserver %s (%s), via %s, at attempt %d, %d ms after boot\n",
 		already, rec.WireServer, rec.Source, rec.Via, rec.Attempts, rec.AfterBootMS)
-	return exitDone
-}
-
-// operatorAddr parses the argument of --server: any IPv4 unicast address.
-func operatorAddr(s string) (netip.Addr, error) {
-	a, err := netip.ParseAddr(s)
-	if err == nil {
-		err = wire.CheckTarget(a)
-	}
-	if err != nil {
-		return netip.Addr{}, errors.New("want the IPv4 address of one host, such as 168.63.129.16")
-	}
-	return a, nil
 }
