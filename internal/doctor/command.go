@@ -50,7 +50,7 @@ func reconfigure(s *machine.Snapshot) string {
 
 // checkIn returns the command that checks in, with the unit if possible.
 func checkIn(s *machine.Snapshot) string {
-	if u := s.Units; !u.Systemd || u.Status.Err == nil && u.Of(machine.UnitCheckIn).File == "" {
+	if !s.Systemd || s.Units.Err == nil && s.Units.V[machine.UnitCheckIn].File == "" {
 		return "sudo nm-azure-dispatch check-in"
 	}
 	return "sudo systemctl start " + machine.UnitCheckIn

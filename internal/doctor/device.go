@@ -40,13 +40,13 @@ func device(s *machine.Snapshot) Step {
 }
 
 func deviceNetworkd(s *machine.Snapshot) Step {
-	l, known := s.NetworkdLink()
+	l := s.NetworkdLink(s.Interface)
 	switch {
 	case s.Networkd.Err != nil && !errors.Is(s.Networkd.Err, networkd.ErrNotRunning):
 		return fail("networkd-no-answer", s.Networkd.Err.Error(), "restart it", "sudo systemctl restart "+machine.UnitNetworkd)
 	case s.Networkd.Err != nil:
 		return fail("networkd-stopped", s.Networkd.Err.Error(), "start it", "sudo systemctl enable --now "+machine.UnitNetworkd)
-	case !known || !l.Managed:
+	case !l.Managed:
 		return fail("device-unmanaged", "no .network file applies to "+s.Interface, "write one with DHCP=ipv4 to /etc/systemd/network, then", "sudo networkctl reload")
 	case l.OperState == "no-carrier" || l.OperState == "off":
 		return fail("device-no-carrier", s.Interface+" is "+l.OperState, "check the link", "networkctl status "+shell(s.Interface))
@@ -128,7 +128,7 @@ func noLease(s *machine.Snapshot) Step {
 }
 
 func noLeaseNetworkd(s *machine.Snapshot) Step {
-	l, _ := s.NetworkdLink()
+	l := s.NetworkdLink(s.Interface)
 	switch {
 	case !reached(s):
 		return fail("no-lease", "no DHCPv4 lease on "+s.Interface, "set DHCP=ipv4 in its .network file, and check what blocks UDP ports 67 and 68; then ask again", reconfigure(s))

@@ -43,12 +43,12 @@ var cases = []struct {
 	{"dispatcher disabled", unit(machine.UnitDispatcher, machine.Unit{File: "disabled"}), "dispatcher fail dispatcher-disabled"},
 	{"dispatcher disabled, no event reapply", func(s *machine.Snapshot) {
 		s.NM.V.Version = "1.34.0"
-		s.Units.Status.V[machine.UnitDispatcher] = machine.Unit{File: "disabled"}
+		s.Units.V[machine.UnitDispatcher] = machine.Unit{File: "disabled"}
 	}, "dispatcher fail dispatcher-disabled"},
 	{"dispatcher masked", unit(machine.UnitDispatcher, machine.Unit{File: "masked"}), "dispatcher fail dispatcher-masked"},
 	{"dispatcher missing", unit(machine.UnitDispatcher, machine.Unit{}), "dispatcher fail dispatcher-missing"},
-	{"no systemd", func(s *machine.Snapshot) { s.Units.Systemd, s.Conf.DispatcherBus = false, true }, "timer skipped no-systemd"},
-	{"no systemd, no dispatcher", func(s *machine.Snapshot) { s.Units.Systemd = false }, "dispatcher fail dispatcher-missing; timer skipped no-systemd"},
+	{"no systemd", func(s *machine.Snapshot) { s.Systemd, s.Conf.DispatcherBus = false, true }, "timer skipped no-systemd"},
+	{"no systemd, no dispatcher", func(s *machine.Snapshot) { s.Systemd = false }, "dispatcher fail dispatcher-missing; timer skipped no-systemd"},
 
 	{"hook missing", hook(func(h *machine.Hook) { h.File, h.Err = h.Name, fs.ErrNotExist }), "hook fail hook-missing"},
 	{"hook dangling", hook(func(h *machine.Hook) { h.Err = fs.ErrNotExist }), "hook fail hook-dangling"},
@@ -93,7 +93,7 @@ var cases = []struct {
 	// D19
 	{"service cannot start", func(s *machine.Snapshot) {
 		nothing(s)
-		s.Units.Status.V[machine.UnitCheckIn] = machine.Unit{File: "static", Active: "activating", Sub: "auto-restart", Result: "exit-code", Exit: 226}
+		s.Units.V[machine.UnitCheckIn] = machine.Unit{File: "static", Active: "activating", Sub: "auto-restart", Result: "exit-code", Exit: 226}
 	}, "timer fail unit-cannot-start; record fail no-check-in"},
 
 	{"no interface", func(s *machine.Snapshot) { s.Interface = "" }, "device warn no-interface"},
@@ -253,7 +253,7 @@ var cases = []struct {
 	{"no record", nothing, "record fail no-check-in"},
 	{"no record, no systemd", func(s *machine.Snapshot) {
 		nothing(s)
-		s.Units.Systemd, s.Conf.DispatcherBus = false, true
+		s.Systemd, s.Conf.DispatcherBus = false, true
 	}, "timer skipped no-systemd; record fail no-check-in"},
 	{"no record, service masked", func(s *machine.Snapshot) {
 		nothing(s)
@@ -279,16 +279,16 @@ var cases = []struct {
 
 	{"systemd does not answer", func(s *machine.Snapshot) {
 		stopped(machine.Unit{})(s)
-		s.Units.Status = machine.Seen[map[string]machine.Unit]{Err: machine.NoAnswer(2 * time.Second)}
+		s.Units = machine.Seen[map[string]machine.Unit]{Err: machine.NoAnswer(2 * time.Second)}
 	}, "dispatcher skipped systemd-no-answer; timer skipped systemd-no-answer; agents skipped systemd-no-answer; resolved fail resolved-stopped"},
 	{"waagent", unit("waagent.service", machine.Unit{File: "enabled"}), "agents warn other-agent"},
 	{"cloud-init and azure-init", func(s *machine.Snapshot) {
 		for _, name := range []string{"cloud-init.service", "cloud-init-network.service", "azure-init.service"} {
-			s.Units.Status.V[name] = machine.Unit{Active: "active"}
+			s.Units.V[name] = machine.Unit{Active: "active"}
 		}
 	}, "agents warn other-agent"},
 	{"cloud-init turned off", func(s *machine.Snapshot) {
-		s.Units.Status.V["cloud-init.service"] = machine.Unit{File: "enabled"}
+		s.Units.V["cloud-init.service"] = machine.Unit{File: "enabled"}
 		s.Conf.CloudInitOff = true
 	}, ""},
 	{"afterburn", unit("afterburn-checkin.service", machine.Unit{File: "enabled"}), ""},
@@ -422,7 +422,7 @@ var cases = []struct {
 		byNetworkd(s)
 		nothing(s)
 		s.Networkd = machine.Seen[[]networkd.Link]{Err: networkd.ErrNotRunning}
-		s.Units.Status.V[machine.UnitNetworkd] = machine.Unit{File: "enabled"}
+		s.Units.V[machine.UnitNetworkd] = machine.Unit{File: "enabled"}
 	}, "device fail networkd-stopped; record fail no-check-in"},
 	{"networkd hangs", func(s *machine.Snapshot) {
 		byNetworkd(s)
@@ -431,7 +431,7 @@ var cases = []struct {
 	}, "device fail networkd-no-answer; record fail no-check-in"},
 	{"networkd without wants-link", func(s *machine.Snapshot) {
 		byNetworkd(s)
-		s.Conf.NetworkdWants = nil
+		s.Conf.Wanted = false
 	}, "timer warn wants-link-missing"},
 	{"networkd without lease", func(s *machine.Snapshot) {
 		byNetworkd(s)
@@ -475,7 +475,7 @@ var cases = []struct {
 const goalStateURL = "http://168.63.129.16/machine/?comp=goalstate"
 
 func unit(name string, u machine.Unit) change {
-	return func(s *machine.Snapshot) { s.Units.Status.V[name] = u }
+	return func(s *machine.Snapshot) { s.Units.V[name] = u }
 }
 
 func hook(f func(*machine.Hook)) change { return func(s *machine.Snapshot) { f(&s.Hook) } }
@@ -520,7 +520,7 @@ func refused(err string) change {
 func stopped(u machine.Unit) change {
 	return func(s *machine.Snapshot) {
 		s.Resolved = machine.Seen[resolv.Snapshot]{Err: resolv.ErrNotRunning}
-		s.Units.Status.V[machine.UnitResolved] = u
+		s.Units.V[machine.UnitResolved] = u
 		s.Conf.ResolvConf = machine.ResolvConf{File: machine.StubFile, Err: fs.ErrNotExist}
 		s.Probes.File.V, s.Probes.LookUp.Err = nil, resolv.ErrNotRunning
 	}

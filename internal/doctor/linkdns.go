@@ -50,7 +50,8 @@ func linkDNS(s *machine.Snapshot) Step {
 // change because of a setting. The remedy changes the setting. Only servers of the
 // lease are recommended.
 func decided(s *machine.Snapshot, plan dispatch.Plan, seen string) Step {
-	p, l, code := s.Profile(), s.Lease(), plan.Reason.Code
+	d, _ := s.Device()
+	p, l, code := d.Profile, s.Lease(), plan.Reason.Code
 	const keep = "; to keep it, name the servers in DNS= in /etc/systemd/resolved.conf"
 	var settings []string
 	if p.DNS {
@@ -75,7 +76,7 @@ func decided(s *machine.Snapshot, plan dispatch.Plan, seen string) Step {
 // linkDNSNetworkd compares the nameservers of systemd-networkd with those of
 // systemd-resolved, which reads them from systemd-networkd.
 func linkDNSNetworkd(s *machine.Snapshot) Step {
-	l, _ := s.NetworkdLink()
+	l := s.NetworkdLink(s.Interface)
 	have := s.Resolved.V.State(s.Index(s.Interface)).Addrs()
 	say, run := "make systemd-resolved read them again", "sudo systemctl restart "+machine.UnitResolved
 	if s.Resolved.Err != nil {

@@ -49,7 +49,7 @@ func TestOutput(t *testing.T) {
 		{"well", func(*machine.Snapshot) {}},
 		{"warned", func(s *machine.Snapshot) { s.NM.V.Version = "1.42.4" }},
 		{"broken", func(s *machine.Snapshot) {
-			s.Units.Status.V[machine.UnitDispatcher] = machine.Unit{File: "disabled"}
+			s.Units.V[machine.UnitDispatcher] = machine.Unit{File: "disabled"}
 			unreached(syscall.EHOSTUNREACH)(s)
 			s.NM.V.Devices[0].Profile.Method, s.NM.V.Devices[0].Lease = "manual", nil
 			s.Records.Holder = ""

@@ -11,7 +11,7 @@ import (
 
 func resolved(s *machine.Snapshot) Step {
 	const name, leads = machine.UnitResolved, ", but /etc/resolv.conf leads to it"
-	u, err := s.Units.Of(name), s.Resolved.Err
+	u, err := s.Units.V[name], s.Resolved.Err
 	start := []string{"sudo systemctl enable --now " + name}
 	then, whose := "", "" // of systemd-networkd systemd-resolved reads by itself
 	install, write := "install it, or name the nameservers in /etc/resolv.conf", []string(nil)
@@ -30,7 +30,7 @@ func resolved(s *machine.Snapshot) Step {
 		return skip("no-resolved", "systemd-resolved is not running, and /etc/resolv.conf does not lead to it"+whose)
 	case u.Masked():
 		return fail("resolved-masked", "systemd-resolved is masked"+leads, "unmask it"+then, append([]string{"sudo systemctl unmask " + name}, start...)...)
-	case u.File == "" && s.Units.Systemd && s.Units.Status.Err == nil:
+	case u.File == "" && s.Systemd && s.Units.Err == nil:
 		return fail("resolved-missing", "systemd-resolved is not installed"+leads, install, write...)
 	}
 	return fail("resolved-stopped", "systemd-resolved is not running"+leads, "start it"+then, start...)

@@ -54,7 +54,8 @@ func route(s *machine.Snapshot) Step {
 // noRoute finds why there is no route: a setting of the profile, a rule or route that
 // rejects packets, or missing routes.
 func noRoute(s *machine.Snapshot, err error) Step {
-	to, d := s.Target().Server, s.Profile()
+	to := s.Target().Server
+	d, _ := s.Device()
 	rules := s.Probes.Route.V.Rules
 	for errno, kind := range map[syscall.Errno]string{syscall.EACCES: "prohibit", syscall.EINVAL: "blackhole", syscall.EHOSTUNREACH: "unreachable"} {
 		show := "ip route show table all type " + kind
@@ -74,12 +75,12 @@ func noRoute(s *machine.Snapshot, err error) Step {
 		set            bool
 		setting, clear string
 	}{
-		{d.RouteTable != 0 && d.RouteTable != mainTable, fmt.Sprintf("ipv4.route-table=%d", d.RouteTable), "ipv4.route-table 0"},
-		{d.IgnoreAutoRoutes, "ipv4.ignore-auto-routes", "ipv4.ignore-auto-routes no"},
-		{d.NeverDefault, "ipv4.never-default", "ipv4.never-default no"},
+		{d.Profile.RouteTable != 0 && d.Profile.RouteTable != mainTable, fmt.Sprintf("ipv4.route-table=%d", d.Profile.RouteTable), "ipv4.route-table 0"},
+		{d.Profile.IgnoreAutoRoutes, "ipv4.ignore-auto-routes", "ipv4.ignore-auto-routes no"},
+		{d.Profile.NeverDefault, "ipv4.never-default", "ipv4.never-default no"},
 	} {
 		if p.set {
-			return fail("route-profile", fmt.Sprintf("%s: the profile %q has %s", seen, d.Name, p.setting), "remove the setting", modify(d.Name, p.clear)...)
+			return fail("route-profile", fmt.Sprintf("%s: the profile %q has %s", seen, d.Profile.Name, p.setting), "remove the setting", modify(d.Profile.Name, p.clear)...)
 		}
 	}
 	manager := "NetworkManager"

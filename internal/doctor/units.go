@@ -18,14 +18,14 @@ func noAnswer(err error) Step { return skip("systemd-no-answer", "systemd: "+err
 
 func dispatcher(s *machine.Snapshot) Step {
 	const name = machine.UnitDispatcher
-	u := s.Units.Of(name)
+	u := s.Units.V[name]
 	enable := []string{"sudo systemctl enable " + name, again(s)}
 	switch {
-	case s.Units.Systemd && s.Units.Status.Err != nil:
-		return noAnswer(s.Units.Status.Err)
-	case !s.Units.Systemd && s.Conf.DispatcherBus:
+	case s.Systemd && s.Units.Err != nil:
+		return noAnswer(s.Units.Err)
+	case !s.Systemd && s.Conf.DispatcherBus:
 		return ok("the bus starts nm-dispatcher; systemd is not running")
-	case !s.Units.Systemd || u.File == "":
+	case !s.Systemd || u.File == "":
 		return fail("dispatcher-missing", "nm-dispatcher is not installed", "install NetworkManager with its dispatcher")
 	case u.Masked():
 		return fail("dispatcher-masked", name+" is masked: no event reaches the hook", "unmask it"+withEvent, append([]string{"sudo systemctl unmask " + name}, enable...)...)
@@ -40,20 +40,20 @@ func timer(s *machine.Snapshot) Step {
 	const timer, service = machine.UnitTimer, machine.UnitCheckIn
 	const without = ": what the hook does not finish in time is not done"
 	switch {
-	case !s.Units.Systemd:
+	case !s.Systemd:
 		return skip("no-systemd", "systemd is not running"+without)
-	case s.Units.Status.Err != nil:
-		return noAnswer(s.Units.Status.Err)
+	case s.Units.Err != nil:
+		return noAnswer(s.Units.Err)
 	}
 	for _, unit := range []string{timer, service} {
-		switch status := s.Units.Of(unit); {
+		switch status := s.Units.V[unit]; {
 		case status.File == "":
 			return warn("unit-missing", unit+" is not installed"+without, reinstall)
 		case status.Masked():
 			return warn("unit-masked", unit+" is masked"+without, "unmask it, unless that is intended", "sudo systemctl unmask "+unit)
 		}
 	}
-	t, u := s.Units.Of(timer), s.Units.Of(service)
+	t, u := s.Units.V[timer], s.Units.V[service]
 	result := fmt.Sprintf("result %s, exit status %d", u.Result, u.Exit)
 	const log = "sudo journalctl -b -u " + service
 	switch {
@@ -61,7 +61,7 @@ func timer(s *machine.Snapshot) Step {
 		return fail("unit-cannot-start", service+" does not start: "+result, "see why", log)
 	case u.Active == "failed" || u.Sub == "auto-restart":
 		return warn("unit-failed", service+" has failed: "+result, "see why", log)
-	case s.ByNetworkd() && !slices.Contains(s.Conf.NetworkdWants, service):
+	case s.ByNetworkd() && !s.Conf.Wanted:
 		return warn("wants-link-missing", machine.UnitNetworkd+" does not pull in "+service+": the timer starts it a minute after boot", reinstall)
 	case u.Active == "active" || u.Active == "activating":
 		return ok(service + " is running")
@@ -98,15 +98,15 @@ func Agents() []string {
 }
 
 func agents(s *machine.Snapshot) Step {
-	if s.Units.Status.Err != nil {
-		return noAnswer(s.Units.Status.Err)
+	if s.Units.Err != nil {
+		return noAnswer(s.Units.Err)
 	}
 	seen := "no other agent checks in"
 	var harmful []string
 	var say, run string
 	for _, a := range agentList {
 		switch {
-		case !s.Units.Of(a.unit).On() || a.name == "cloud-init" && s.Conf.CloudInitOff || slices.Contains(harmful, a.name):
+		case !s.Units.V[a.unit].On() || a.name == "cloud-init" && s.Conf.CloudInitOff || slices.Contains(harmful, a.name):
 		case a.say == "":
 			seen = "also enabled: " + a.name + ", which is harmless"
 		default:

@@ -87,7 +87,7 @@ func record(s *machine.Snapshot) Step {
 	rec, err, holder := s.Records.CheckIn.V, s.Records.CheckIn.Err, s.Records.Holder
 	const once = "once the steps before are ok"
 	start := []string{checkIn(s)}
-	if s.Units.Of(machine.UnitCheckIn).Masked() {
+	if s.Units.V[machine.UnitCheckIn].Masked() {
 		start = []string{"sudo systemctl unmask " + machine.UnitCheckIn, checkIn(s)}
 	}
 	switch {

@@ -55,11 +55,12 @@ func healthy() *machine.Snapshot {
 		}},
 		Networkd: machine.Seen[[]networkd.Link]{Err: networkd.ErrNotRunning},
 		Resolved: machine.Seen[resolv.Snapshot]{V: resolv.Snapshot{ResolvConf: "stub", Stub: "yes", Links: map[int]resolv.Link{2: has(constant, second)}}},
-		Units: machine.Units{Systemd: true, Status: machine.Seen[map[string]machine.Unit]{V: map[string]machine.Unit{
+		Systemd:  true,
+		Units: machine.Seen[map[string]machine.Unit]{V: map[string]machine.Unit{
 			machine.UnitNetworkManager: {File: "enabled", Active: "active"}, machine.UnitDispatcher: {File: "enabled", Active: "inactive"},
 			machine.UnitTimer: {File: "static", Active: "active"}, machine.UnitCheckIn: {File: "static", Active: "inactive"},
 			machine.UnitResolved: {File: "enabled", Active: "active"},
-		}}},
+		}},
 		Hook:   machine.Hook{Name: machine.VendorHook, File: gate, Mode: 0o755, Calls: true, Program: true},
 		Conf:   machine.Conf{ResolvConf: machine.ResolvConf{File: machine.StubFile, Servers: []netip.Addr{stub}}, Hosts: []string{"dns"}},
 		Kernel: machine.Kernel{Links: []machine.Link{{Name: "eth0", Index: 2, Ethernet: true, Hardware: true}}, DefaultRoutes: []string{"eth0"}, Own: []netip.Addr{own}},
@@ -123,7 +124,7 @@ func silent(s *machine.Snapshot) {
 // noResolved is one where NetworkManager writes resolv.conf, as on RHCOS.
 func noResolved(s *machine.Snapshot, servers ...netip.Addr) {
 	s.Resolved = machine.Seen[resolv.Snapshot]{Err: resolv.ErrNotRunning}
-	delete(s.Units.Status.V, machine.UnitResolved)
+	delete(s.Units.V, machine.UnitResolved)
 	s.Conf.ResolvConf = machine.ResolvConf{File: "etc/resolv.conf", Servers: servers}
 	s.Probes.File.V = nil
 	for _, a := range servers {
@@ -139,11 +140,11 @@ func byNetworkd(s *machine.Snapshot) {
 		Name: "eth0", Index: 2, OperState: "routable", AdminState: "configured", Managed: true, DHCP: true, Lease: azureLease(), Nameservers: []netip.Addr{constant, second},
 	}}}
 	s.Hook = machine.Hook{Name: machine.VendorHook, File: machine.VendorHook}
-	s.Units.Status.V = map[string]machine.Unit{
+	s.Units.V = map[string]machine.Unit{
 		machine.UnitNetworkd: {File: "enabled", Active: "active"}, machine.UnitTimer: {File: "static", Active: "active"},
 		machine.UnitCheckIn: {File: "static", Active: "inactive"}, machine.UnitResolved: {File: "enabled", Active: "active"},
 	}
-	s.Conf.NetworkdWants = []string{machine.UnitCheckIn}
+	s.Conf.Wanted = true
 }
 
 func judge(changes ...func(*machine.Snapshot)) []doctor.Step {

@@ -27,8 +27,8 @@ var readOnly = []string{
 	"org.freedesktop.DBus.ObjectManager.GetManagedObjects",
 	"org.freedesktop.NetworkManager.Settings.Connection.GetSettings",
 	"org.freedesktop.resolve1.Manager.ResolveHostname",
-	"org.freedesktop.systemd1.Manager.GetUnit",
-	"org.freedesktop.systemd1.Manager.GetUnitFileState",
+	"org.freedesktop.systemd1.Manager.ListUnitFilesByPatterns",
+	"org.freedesktop.systemd1.Manager.ListUnitsByPatterns",
 }
 
 // connect returns a connection, and checks at the end that nothing went
@@ -246,20 +246,38 @@ func text(err error) string {
 // systemd knows the units of this map: file state and active state.
 type systemd map[string][2]string
 
-// GetUnitFileState is the method of that name.
-func (s systemd) GetUnitFileState(name string) (string, *dbus.Error) {
-	if u, ok := s[name]; ok && u[0] != "" {
-		return u[0], nil
+type (
+	unitFile   struct{ Path, State string }
+	loadedUnit struct {
+		Name, Description, Load, Active, Sub, Following string
+
+		Path    dbus.ObjectPath
+		Job     uint32
+		JobType string
+		JobPath dbus.ObjectPath
 	}
-	return "", dbus.NewError("org.freedesktop.DBus.Error.FileNotFound", []any{"No such file or directory"})
+)
+
+// ListUnitFilesByPatterns is the method of that name, for patterns that are names.
+func (s systemd) ListUnitFilesByPatterns(_, names []string) ([]unitFile, *dbus.Error) {
+	var out []unitFile
+	for name, u := range s {
+		if u[0] != "" && slices.Contains(names, name) {
+			out = append(out, unitFile{"/usr/lib/systemd/system/" + name, u[0]})
+		}
+	}
+	return out, nil
 }
 
-// GetUnit is the method of that name.
-func (s systemd) GetUnit(name string) (dbus.ObjectPath, *dbus.Error) {
-	if u, ok := s[name]; ok && u[1] != "" {
-		return dbus.ObjectPath("/unit/" + strings.ReplaceAll(name, ".", "_2e")), nil
+// ListUnitsByPatterns is the method of that name, for patterns that are names.
+func (s systemd) ListUnitsByPatterns(_, names []string) ([]loadedUnit, *dbus.Error) {
+	var out []loadedUnit
+	for name, u := range s {
+		if u[1] != "" && slices.Contains(names, name) {
+			out = append(out, loadedUnit{Name: name, Active: u[1], Sub: "auto-restart", Path: dbus.ObjectPath("/unit/" + strings.ReplaceAll(name, ".", "_2e")), JobPath: "/"})
+		}
 	}
-	return "", dbus.NewError("org.freedesktop.systemd1.NoSuchUnit", []any{"Unit not loaded."})
+	return out, nil
 }
 
 // status has the properties of a unit.
@@ -276,16 +294,15 @@ func (s status) Get(_, name string) (dbus.Variant, *dbus.Error) {
 func TestReadUnits(t *testing.T) {
 	b := bustest.New(t)
 	manager := far(t, b, "org.freedesktop.systemd1")
-	units := systemd{"a.service": {"enabled", ""}, "b.timer": {"static", "active"}, "c.service": {"", "activating"}}
+	units := systemd{"a.service": {"enabled", ""}, "b.timer": {"static", "active"}, "c.service": {"", "activating"}, "e.service": {"enabled", "active"}}
 	export(t, manager, units, "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager")
-	export(t, manager, status{"ActiveState": "active"}, "/unit/b_2etimer", "org.freedesktop.DBus.Properties")
-	export(t, manager, status{"ActiveState": "activating", "SubState": "auto-restart", "Result": "exit-code", "ExecMainStatus": int32(226)}, "/unit/c_2eservice", "org.freedesktop.DBus.Properties")
+	export(t, manager, status{"Result": "exit-code", "ExecMainStatus": int32(226)}, "/unit/c_2eservice", "org.freedesktop.DBus.Properties")
 	got, err := machine.ReadUnits(t.Context(), connect(t, b, manager), []string{"a.service", "b.timer", "c.service", "d.service"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]machine.Unit{
-		"a.service": {File: "enabled"}, "b.timer": {File: "static", Active: "active"}, "d.service": {},
+		"a.service": {File: "enabled"}, "b.timer": {File: "static", Active: "active"},
 		"c.service": {Active: "activating", Sub: "auto-restart", Result: "exit-code", Exit: 226},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -1,8 +1,6 @@
 package machine
 
 import (
-	"bytes"
-	"io"
 	"io/fs"
 	"net/netip"
 	"path"
@@ -15,10 +13,6 @@ const (
 	resolvedDir    = "run/systemd/resolve/"
 	// StubFile is the resolv.conf that names systemd-resolved.
 	StubFile = resolvedDir + "stub-resolv.conf"
-	// maxText bounds what is read of a file. The package's hook has 1 KB.
-	maxText = 64 << 10
-	// libcServers is how many nameservers libc reads of resolv.conf, MAXNS.
-	libcServers = 3
 )
 
 // Conf is the configuration of the resolver and of NetworkManager.
@@ -27,8 +21,8 @@ type Conf struct {
 	// Hosts are the services of the hosts line of nsswitch.conf(5) that query
 	// nameservers: "resolve" and "dns".
 	Hosts []string
-	// Links lists the units that systemd-networkd.service pulls in.
-	NetworkdWants []string
+	// Wanted reports whether systemd-networkd.service pulls in the unit of the check-in.
+	Wanted bool
 	// Unmanaged and Global are files of NetworkManager's configuration that have
 	// unmanaged-devices, and a [global-dns] section; "" if none has.
 	Unmanaged, Global string
@@ -57,27 +51,34 @@ func IsStub(a netip.Addr) bool {
 	return a == netip.AddrFrom4([4]byte{127, 0, 0, 53}) || a == netip.AddrFrom4([4]byte{127, 0, 0, 54})
 }
 
-// unitDirs are where systemd looks for units, systemd.unit(5).
-var unitDirs = [...]string{"etc/systemd/system", "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"}
+// Where systemd looks for units, systemd.unit(5), NetworkManager for its configuration,
+// the later file counts, and libc for the module nss-resolve(8).
+var (
+	unitDirs = [...]string{
+		"etc/systemd/system", "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system",
+	}
+	managerFiles = [...]string{
+		"usr/lib/NetworkManager/conf.d/*.conf", "run/NetworkManager/conf.d/*.conf",
+		"etc/NetworkManager/NetworkManager.conf", "etc/NetworkManager/conf.d/*.conf",
+	}
+	moduleFiles = [...]string{
+		"usr/lib64/libnss_resolve.so.2", "usr/lib/libnss_resolve.so.2", "usr/lib/*/libnss_resolve.so.2", "lib/*/libnss_resolve.so.2",
+	}
+)
 
 func readConf(root fs.FS) Conf {
 	c := Conf{ResolvConf: readResolvConf(root), Hosts: hosts(root)}
 	for _, dir := range unitDirs {
-		entries, _ := fs.ReadDir(root, path.Join(dir, UnitNetworkd+".wants")) // none without it
-		for _, e := range entries {
-			c.NetworkdWants = append(c.NetworkdWants, e.Name())
-		}
+		_, err := fs.Lstat(root, path.Join(dir, UnitNetworkd+".wants", UnitCheckIn)) // where the link leads does not matter
+		c.Wanted = c.Wanted || err == nil
 	}
-	for _, pattern := range []string{"usr/lib/NetworkManager/conf.d/*.conf", "run/NetworkManager/conf.d/*.conf", "etc/NetworkManager/NetworkManager.conf", "etc/NetworkManager/conf.d/*.conf"} {
-		names, _ := fs.Glob(root, pattern) // the pattern is well-formed
-		for _, name := range names {
-			for line := range bytes.Lines(text(root, name)) {
-				switch line := bytes.TrimSpace(line); {
-				case bytes.HasPrefix(line, []byte("unmanaged-devices")):
-					c.Unmanaged = name
-				case bytes.HasPrefix(line, []byte("[global-dns")):
-					c.Global = name
-				}
+	for _, name := range glob(root, managerFiles[:]) {
+		for line := range strings.Lines(text(root, name)) {
+			switch line := strings.TrimSpace(line); {
+			case strings.HasPrefix(line, "unmanaged-devices"):
+				c.Unmanaged = name
+			case strings.HasPrefix(line, "[global-dns"):
+				c.Global = name
 			}
 		}
 	}
@@ -86,17 +87,24 @@ func readConf(root fs.FS) Conf {
 	return c
 }
 
+func glob(root fs.FS, patterns []string) []string {
+	var names []string
+	for _, p := range patterns {
+		found, _ := fs.Glob(root, p) // the patterns are well-formed
+		names = append(names, found...)
+	}
+	return names
+}
+
 func readResolvConf(root fs.FS) ResolvConf {
 	var v ResolvConf
 	if v.File, v.Err = follow(root, resolvConfFile); v.Err != nil {
 		return v
 	}
-	if _, err := fs.ReadFile(root, v.File); err != nil {
-		v.Err = plain(err)
-		return v
-	}
-	for line := range bytes.Lines(text(root, v.File)) {
-		f := strings.Fields(string(line))
+	var lines string
+	lines, v.Err = head(root, v.File)
+	for line := range strings.Lines(lines) {
+		f := strings.Fields(line)
 		if len(f) < 2 || f[0] != "nameserver" {
 			continue
 		}
@@ -110,45 +118,15 @@ func readResolvConf(root fs.FS) ResolvConf {
 // hosts reads the hosts line of nsswitch.conf. Without one libc takes "dns".
 // The service resolve is ignored if its module is not installed.
 func hosts(root fs.FS) []string {
-	for line := range bytes.Lines(text(root, "etc/nsswitch.conf")) {
-		text, _, _ := strings.Cut(string(line), "#")
-		services, ok := strings.CutPrefix(strings.TrimSpace(text), "hosts:")
+	for line := range strings.Lines(text(root, "etc/nsswitch.conf")) {
+		line, _, _ := strings.Cut(line, "#")
+		services, ok := strings.CutPrefix(strings.TrimSpace(line), "hosts:")
 		if !ok {
 			continue
 		}
-		var out []string
-		for s := range strings.FieldsSeq(services) {
-			if s == "dns" || s == "resolve" && module(root) {
-				out = append(out, s)
-			}
-		}
-		return out
+		return slices.DeleteFunc(strings.Fields(services), func(s string) bool {
+			return s != "dns" && (s != "resolve" || len(glob(root, moduleFiles[:])) == 0)
+		})
 	}
 	return []string{"dns"}
-}
-
-// module reports whether nss-resolve(8) is installed.
-func module(root fs.FS) bool {
-	for _, pattern := range []string{"usr/lib64/libnss_resolve.so.2", "usr/lib/libnss_resolve.so.2", "usr/lib/*/libnss_resolve.so.2", "lib/*/libnss_resolve.so.2"} {
-		if names, _ := fs.Glob(root, pattern); len(names) > 0 { // the pattern is well-formed
-			return true
-		}
-	}
-	return false
-}
-
-// text returns the beginning of a file; nothing if it cannot be read.
-func text(root fs.FS, name string) []byte {
-	f, err := root.Open(name)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = f.Close() }()
-	b, _ := io.ReadAll(io.LimitReader(f, maxText))
-	return b
-}
-
-func exists(root fs.FS, name string) bool {
-	_, err := fs.Stat(root, name)
-	return err == nil
 }

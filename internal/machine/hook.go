@@ -1,8 +1,6 @@
 package machine
 
 import (
-	"bytes"
-	"errors"
 	"io/fs"
 	"path"
 	"strings"
@@ -50,7 +48,7 @@ func readHook(root fs.FS, label func(string) string) Hook {
 	if fi, err := fs.Stat(root, Program); err == nil {
 		h.Program = fi.Mode().Perm()&0o111 != 0
 	}
-	h.Enforce = strings.TrimSpace(string(text(root, enforceFile)))
+	h.Enforce = strings.TrimSpace(text(root, enforceFile))
 	if h.File, h.Err = follow(root, h.Name); h.Err != nil {
 		return h
 	}
@@ -66,54 +64,14 @@ func readHook(root fs.FS, label func(string) string) Hook {
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
 		h.Owner = st.Uid
 	}
-	h.Calls = !h.Mode.IsRegular() || calls(root, h.File)
+	b := text(root, h.File) // "" if it cannot be read, which nm-dispatcher, as root, can
+	h.Calls = !h.Mode.IsRegular() || b == "" || strings.HasPrefix(b, "\x7fELF") || strings.Contains(b, path.Base(Program))
 	return h
 }
 
-// calls reports whether a file is the program, or a script that names it. An
-// unreadable file counts as one.
-func calls(root fs.FS, name string) bool {
-	b := text(root, name)
-	return len(b) == 0 || bytes.HasPrefix(b, []byte("\x7fELF")) || bytes.Contains(b, []byte(path.Base(Program)))
-}
-
-// maxLinks is the kernel's own limit.
-const maxLinks = 40
-
-// follow returns the file to which a path leads over symbolic links, and an error if
-// it does not exist.
-func follow(root fs.FS, name string) (string, error) {
-	for range maxLinks {
-		target, err := fs.ReadLink(root, name)
-		if err != nil {
-			_, err := fs.Lstat(root, name)
-			return name, plain(err)
-		}
-		if path.IsAbs(target) {
-			name = path.Clean(target)[1:]
-		} else {
-			name = path.Join(path.Dir(name), target)
-		}
-	}
-	return name, syscall.ELOOP
-}
-
-// plain removes the operation and the path from an error, because the path lacks the
-// leading slash; the caller adds it.
-func plain(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
-}
-
-// Label reads a file's SELinux label, without following a link; "" if it has
-// none.
-func Label(name string) string {
+// label reads a file's SELinux label, without following a link; "" if it has none.
+func label(name string) string {
 	var buf [256]byte
-	n, err := unix.Lgetxattr(name, "security.selinux", buf[:])
-	if err != nil {
-		return ""
-	}
-	return string(bytes.TrimRight(buf[:n], "\x00"))
+	n, _ := unix.Lgetxattr(name, "security.selinux", buf[:]) // 0 or -1 on an error
+	return strings.TrimRight(string(buf[:max(n, 0)]), "\x00")
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/networkd"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
 // Seen is the value of a source, or why it is not known.
@@ -22,23 +21,21 @@ type Seen[T any] struct {
 	Err error
 }
 
-// none is the value of sources that have only an error.
-type none struct{}
-
 // Snapshot is the machine at one moment.
 type Snapshot struct {
 	Platform  Platform
 	Interface string // the one to check; "" if there is none
 	User      int    // the effective user ID
-	Records   Records
+	Systemd   bool   // the machine was booted with systemd, sd_booted(3)
 
 	NM       Seen[nm.Snapshot]
 	Networkd Seen[[]networkd.Link]
 	Resolved Seen[resolv.Snapshot]
-	Units    Units
+	Units    Seen[map[string]Unit]
 	Hook     Hook
 	Conf     Conf
 	Kernel   Kernel
+	Records  Records
 	Probes   Probes
 }
 
@@ -80,34 +77,4 @@ type Neighbour struct {
 	Interface string
 	Permanent bool // configured manually
 	Complete  bool // the hardware address is known
-}
-
-// Probes are the results of the queries over the network.
-type Probes struct {
-	Route     Seen[Route]          // to the WireServer
-	TCP       Seen[none]           // of a connection to the WireServer
-	GoalState Seen[wire.GoalState] // from the WireServer
-	Small     Seen[none]           // whether it answers in small segments; queried if it is slow
-	Default   Seen[wire.GoalState] // from the default address; queried if the lease names another
-	Servers   Seen[[]Reply]        // of each nameserver in use
-	File      Seen[[]Reply]        // of each nameserver in resolv.conf, queried like libc does
-	Name      string               // the name that was looked up
-	Asked     bool                 // the operator named it
-	LookUp    Seen[resolv.Found]   // of Name, by systemd-resolved
-	Public    Seen[resolv.Found]   // of a public name; asked if another link takes all names
-}
-
-// Reply is the answer of a nameserver.
-type Reply struct {
-	resolv.Answer
-	Err error
-}
-
-// Route is the kernel's route to an address.
-type Route struct {
-	Interface string
-	Gateway   netip.Addr // zero: the address is on the link
-	Source    netip.Addr
-	Table     int
-	Rules     []int // the priorities of the routing rules that come before the main table
 }

@@ -3,8 +3,8 @@ package machine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"path"
 
 	"github.com/godbus/dbus/v5"
 )
@@ -24,22 +24,11 @@ const (
 const (
 	systemdName   = "org.freedesktop.systemd1"
 	systemdPath   = "/org/freedesktop/systemd1"
-	getUnitFile   = "org.freedesktop.systemd1.Manager.GetUnitFileState"
-	getUnit       = "org.freedesktop.systemd1.Manager.GetUnit"
+	listUnitFiles = "org.freedesktop.systemd1.Manager.ListUnitFilesByPatterns"
+	listUnits     = "org.freedesktop.systemd1.Manager.ListUnitsByPatterns"
 	propertiesGet = "org.freedesktop.DBus.Properties.Get"
-
-	unitInterface    = "org.freedesktop.systemd1.Unit"
-	serviceInterface = "org.freedesktop.systemd1.Service"
+	service       = "org.freedesktop.systemd1.Service"
 )
-
-// Units is the status of units.
-type Units struct {
-	Systemd bool // the machine was booted with systemd, sd_booted(3)
-	Status  Seen[map[string]Unit]
-}
-
-// Of returns the status of a unit.
-func (u Units) Of(name string) Unit { return u.Status.V[name] }
 
 // Unit is the status of a unit.
 type Unit struct {
@@ -62,36 +51,39 @@ func (u Unit) On() bool {
 // Masked reports whether the unit cannot be started.
 func (u Unit) Masked() bool { return u.File == "masked" || u.File == "masked-runtime" }
 
-// ReadUnits reads the status of units from systemd. It loads and starts no unit.
-func ReadUnits(ctx context.Context, conn *dbus.Conn, names []string) (map[string]Unit, error) {
-	call := func(path dbus.ObjectPath, method string, args ...any) *dbus.Call {
-		return conn.Object(systemdName, path).CallWithContext(ctx, method, dbus.FlagNoAutoStart, args...)
+// readUnits reads the status of units from systemd. It loads and starts no unit.
+func readUnits(ctx context.Context, conn *dbus.Conn, names []string) (map[string]Unit, error) {
+	call := func(path dbus.ObjectPath, method string, to any, args ...any) error {
+		return conn.Object(systemdName, path).CallWithContext(ctx, method, dbus.FlagNoAutoStart, args...).Store(to)
 	}
-	get := func(path dbus.ObjectPath, iface, name string, to any) {
-		var v dbus.Variant
-		if call(path, propertiesGet, iface, name).Store(&v) == nil {
-			_ = v.Store(to) // zero if it is of another type
-		}
+	var files []struct{ Path, State string }
+	var loaded []struct {
+		Name, Description, Load, Active, Sub, Following string
+
+		Path    dbus.ObjectPath
+		Job     uint32
+		JobType string
+		JobPath dbus.ObjectPath
 	}
-	units := make(map[string]Unit, len(names))
-	for _, name := range names {
-		var u Unit
-		err := call(systemdPath, getUnitFile, name).Store(&u.File)
-		e, answered := errors.AsType[dbus.Error](err)
-		absent := e.Name == "org.freedesktop.DBus.Error.NameHasNoOwner" || e.Name == "org.freedesktop.DBus.Error.ServiceUnknown"
-		if ctx.Err() != nil || err != nil && (!answered || absent) {
-			return nil, fmt.Errorf("systemd does not answer: %w", cmp.Or(context.Cause(ctx), err))
+	err := call(systemdPath, listUnitFiles, &files, []string{}, names)
+	if err == nil {
+		err = call(systemdPath, listUnits, &loaded, []string{}, names)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("systemd does not answer: %w", cmp.Or(context.Cause(ctx), err))
+	}
+	units := map[string]Unit{}
+	for _, f := range files {
+		units[path.Base(f.Path)] = Unit{File: f.State}
+	}
+	for _, l := range loaded {
+		u := Unit{File: units[l.Name].File, Active: l.Active}
+		if l.Active == "activating" || l.Active == "failed" {
+			u.Sub = l.Sub
+			_ = call(l.Path, propertiesGet, &u.Result, service, "Result") // only a service has them
+			_ = call(l.Path, propertiesGet, &u.Exit, service, "ExecMainStatus")
 		}
-		var path dbus.ObjectPath
-		if call(systemdPath, getUnit, name).Store(&path) == nil {
-			get(path, unitInterface, "ActiveState", &u.Active)
-			if u.Active == "activating" || u.Active == "failed" {
-				get(path, unitInterface, "SubState", &u.Sub)
-				get(path, serviceInterface, "Result", &u.Result)
-				get(path, serviceInterface, "ExecMainStatus", &u.Exit)
-			}
-		}
-		units[name] = u
+		units[l.Name] = u
 	}
 	return units, nil
 }

@@ -93,7 +93,7 @@ func (s Status) printCheckIn(p *printer) {
 	if c != nil {
 		printRecord(p, c)
 	}
-	if !s.Ready() {
+	if c == nil || c.State != boot.Ready {
 		p.line("", "next", "sudo nm-azure-dispatch doctor")
 	}
 }

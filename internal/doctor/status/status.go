@@ -125,10 +125,8 @@ func link(m *machine.Snapshot, name string) Link {
 	if _, known := m.NM.V.Device(name); known {
 		l.DNS = &DNS{list(view.DNS.Nameservers), list(view.DNS.Domains), list(view.DNS.Other)}
 	}
-	for _, n := range m.Networkd.V {
-		if n.Name == name && n.Managed {
-			l.Networkd = list(n.Nameservers)
-		}
+	if n := m.NetworkdLink(name); n.Managed {
+		l.Networkd = list(n.Nameservers)
 	}
 	if m.Resolved.Err == nil {
 		l.Resolved = resolved(view.Have)
@@ -192,6 +190,3 @@ func from(l Link, v dispatch.LinkView) string {
 	}
 	return fromOther
 }
-
-// Ready reports whether Azure received Ready in this boot.
-func (s Status) Ready() bool { return s.CheckIn != nil && s.CheckIn.State == boot.Ready }

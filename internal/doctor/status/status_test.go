@@ -139,8 +139,8 @@ func TestStatus(t *testing.T) {
 			m := healthy()
 			tt.change(m)
 			s := status.Of(m)
-			if s.Ready() != tt.ready {
-				t.Errorf("ready: %v, want %v", s.Ready(), tt.ready)
+			if m.Ready() != tt.ready {
+				t.Errorf("ready: %v, want %v", m.Ready(), tt.ready)
 			}
 			var text, colour bytes.Buffer
 			if err := errors.Join(s.Print(&text, false), s.Print(&colour, true)); err != nil {

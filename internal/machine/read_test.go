@@ -13,17 +13,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/godbus/dbus/v5"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sys/unix"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/netlink"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/networkd"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/bustest"
 )
 
 const (
@@ -46,61 +44,62 @@ func files() fstest.MapFS {
 	}
 }
 
-// hang is what does not answer: it returns when its context ends, or never.
-func hang[T any](ctx context.Context) (T, error) {
-	var none T
-	<-ctx.Done()
-	return none, fmt.Errorf("gave up: %w", context.Cause(ctx))
-}
-
-// Whatever hangs, both halves end within five seconds, and each source that does
-// not answer says so.
-func TestHangingSources(t *testing.T) {
+// What does not answer is given up, whether it returns when its context ends or never, and
+// what it has found by then is kept.
+func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		s := machine.Gather(t.Context(), machine.Sources{
-			Root: files(), Records: t.TempDir(), Own: func() []netip.Addr { return nil }, Label: func(string) string { return "" },
-			NetworkManager: hang[nm.Snapshot], Networkd: hang[[]networkd.Link], Resolved: hang[resolv.Snapshot],
-			Units: func(ctx context.Context, _ []string) (map[string]machine.Unit, error) {
-				return hang[map[string]machine.Unit](ctx)
-			},
-		})
-		for name, err := range map[string]error{"NetworkManager": s.NM.Err, "systemd-networkd": s.Networkd.Err, "systemd-resolved": s.Resolved.Err} {
-			if err == nil {
-				t.Errorf("%s has answered", name)
-			}
-		}
-		if s.Interface != "eth0" || !s.Units.Systemd || s.Conf.ResolvConf.Err != nil || s.Records.BootID != bootID {
-			t.Errorf("what does not hang is missing: %+v", s)
-		}
-		var late machine.NoAnswer
+		ctx, cancel := machine.Within(t.Context(), time.Second)
+		defer cancel()
 		never := make(chan struct{})
 		defer close(never)
-		s.Probe(t.Context(), machine.Prober{
-			Rules: func() ([]int, error) {
-				<-never // not even when its context ends
-				return nil, nil
-			},
-			Route:     func(_, _ netip.Addr) (netlink.Route, error) { return netlink.Route{}, nil },
-			Dial:      func(ctx context.Context, _ netip.AddrPort) error { return second(hang[int](ctx)) },
-			GoalState: func(ctx context.Context, _ netip.Addr) (wire.GoalState, error) { return hang[wire.GoalState](ctx) },
-			Small:     func(ctx context.Context, _ netip.Addr) error { return second(hang[int](ctx)) },
-			Ask: func(ctx context.Context, _ netip.Addr, _ string) (resolv.Answer, error) {
-				return hang[resolv.Answer](ctx)
-			},
-			LookUp: func(ctx context.Context, _ string) (resolv.Found, error) { return hang[resolv.Found](ctx) },
-		})
-		for name, err := range map[string]error{
-			"route": s.Probes.Route.Err, "dial": s.Probes.TCP.Err, "goal state": s.Probes.GoalState.Err, "small": s.Probes.Small.Err, "resolv.conf": s.Probes.File.V[0].Err, "lookup": s.Probes.LookUp.Err,
+		var quick, returns, partial, stays machine.Seen[int]
+		start := time.Now()
+		for _, wait := range []func(){
+			machine.ReadInt(ctx, &stays, func(context.Context) (int, error) { <-never; return 1, nil }),
+			machine.ReadInt(ctx, &quick, func(context.Context) (int, error) { return 2, nil }),
+			machine.ReadInt(ctx, &returns, func(ctx context.Context) (int, error) { <-ctx.Done(); return 3, errors.New("gave up") }),
+			machine.ReadInt(ctx, &partial, func(ctx context.Context) (int, error) { <-ctx.Done(); return 4, nil }),
 		} {
-			if err == nil || name != "resolv.conf" && !errors.As(err, &late) {
-				t.Errorf("%s: error is %v", name, err)
-			}
+			wait()
 		}
-		if took := time.Since(start); took > 4800*time.Millisecond {
+		late := machine.NoAnswer(time.Second)
+		want := []machine.Seen[int]{{V: 2}, {V: 3, Err: late}, {V: 4}, {Err: late}}
+		if diff := cmp.Diff(want, []machine.Seen[int]{quick, returns, partial, stays}); diff != "" {
+			t.Errorf("results (-want +got):\n%s", diff)
+		}
+		if took := time.Since(start); took > 1100*time.Millisecond {
 			t.Errorf("took %v", took)
 		}
 	})
+}
+
+// Each daemon that does not answer, and a bus that does not, leave an error in the
+// snapshot, beside what is known without it.
+func TestHangingDaemons(t *testing.T) {
+	b := bustest.New(t)
+	for _, name := range []string{"org.freedesktop.NetworkManager", "org.freedesktop.network1", "org.freedesktop.resolve1", "org.freedesktop.systemd1"} {
+		silent(t, b, name)
+	}
+	for name, connect := range map[string]func(context.Context, context.Context) (*dbus.Conn, error){
+		"daemons": func(_, _ context.Context) (*dbus.Conn, error) { return b.Connect(t), nil },
+		"bus": func(_, limit context.Context) (*dbus.Conn, error) {
+			<-limit.Done()
+			return nil, context.Cause(limit)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := machine.Read(t.Context(), machine.Options{Root: files(), Records: t.TempDir(), Connect: connect})
+			late := machine.NoAnswer(2 * time.Second)
+			for source, err := range map[string]error{"NetworkManager": s.NM.Err, "systemd-networkd": s.Networkd.Err, "systemd-resolved": s.Resolved.Err, "systemd": s.Units.Err} {
+				if !errors.Is(err, late) {
+					t.Errorf("%s: error is %v", source, err)
+				}
+			}
+			if s.Interface != "eth0" || !s.Systemd || s.Conf.ResolvConf.Err != nil || s.Records.BootID != bootID {
+				t.Errorf("what does not hang is missing: %+v", s)
+			}
+		})
+	}
 }
 
 // hung is a file system of which nothing can be read.
@@ -116,7 +115,7 @@ func TestHangingFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := make(hung)
 		defer close(root)
-		s := machine.Gather(t.Context(), machine.Sources{Root: root})
+		s := machine.Read(t.Context(), machine.Options{Root: root})
 		var late machine.NoAnswer
 		if !errors.As(s.Platform.Err, &late) || s.Platform.Azure {
 			t.Errorf("platform %+v", s.Platform)
@@ -125,46 +124,9 @@ func TestHangingFiles(t *testing.T) {
 }
 
 func TestNotAzure(t *testing.T) {
-	s := machine.Gather(t.Context(), machine.Sources{Root: fstest.MapFS{"proc/cmdline": file("ignition.platform.id=qemu")}})
-	if s.Probe(t.Context(), machine.Prober{}); s.Platform.Azure {
+	s := machine.Read(t.Context(), machine.Options{Root: fstest.MapFS{"proc/cmdline": file("ignition.platform.id=qemu")}, Network: true})
+	if s.Platform.Azure {
 		t.Error("qemu is Azure")
-	}
-}
-
-// A request that is slow is put in small segments too; one that is not, is not.
-// The route is the one for the address that the kernel sends from.
-func TestSmallSegments(t *testing.T) {
-	for took, want := range map[time.Duration]int{time.Millisecond: 0, time.Second: 1} {
-		synctest.Test(t, func(t *testing.T) {
-			asked := 0
-			s := &machine.Snapshot{Platform: machine.Platform{Azure: true}, Kernel: machine.Kernel{Links: []machine.Link{{Name: "eth0", Index: 2}}}}
-			s.Probe(t.Context(), machine.Prober{
-				Rules: func() ([]int, error) { return []int{9}, nil },
-				Route: func(_, from netip.Addr) (netlink.Route, error) {
-					if from.IsValid() {
-						return netlink.Route{Index: 2, Table: 100}, nil // by a rule for the source
-					}
-					return netlink.Route{Index: 3, Table: 254, Source: netip.MustParseAddr("10.0.0.4")}, nil
-				},
-				Dial: func(context.Context, netip.AddrPort) error { return syscall.ECONNREFUSED },
-				GoalState: func(context.Context, netip.Addr) (wire.GoalState, error) {
-					time.Sleep(took)
-					return wire.GoalState{}, nil
-				},
-				Small:  func(context.Context, netip.Addr) error { asked++; return nil },
-				LookUp: func(context.Context, string) (resolv.Found, error) { return resolv.Found{}, nil },
-			})
-			route := machine.Route{Interface: "eth0", Source: netip.MustParseAddr("10.0.0.4"), Table: 100, Rules: []int{9}}
-			if diff := cmp.Diff(route, s.Probes.Route.V, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
-				t.Errorf("route (-want +got):\n%s", diff)
-			}
-			if asked != want || !errors.Is(s.Probes.TCP.Err, syscall.ECONNREFUSED) {
-				t.Errorf("%v: asked %d times, want %d; dial: %v", took, asked, want, s.Probes.TCP.Err)
-			}
-			if (s.Probes.Small.Err == nil) != (asked == 1) { // an answer is only what was asked for
-				t.Errorf("%v: asked %d times in small segments, error %v", took, asked, s.Probes.Small.Err)
-			}
-		})
 	}
 }
 
@@ -223,16 +185,17 @@ func TestReadConf(t *testing.T) {
 			"etc/NetworkManager/conf.d/dns.conf":                                             file("[global-dns-domain-*]\nservers=192.0.2.1\n"),
 		}, machine.Conf{
 			ResolvConf: machine.ResolvConf{File: machine.StubFile, Servers: []netip.Addr{netip.MustParseAddr("127.0.0.53")}},
-			Hosts:      []string{"resolve", "dns"}, NetworkdWants: []string{"nm-azure-checkin.service"}, Unmanaged: "etc/NetworkManager/NetworkManager.conf", Global: "etc/NetworkManager/conf.d/dns.conf",
+			Hosts:      []string{"resolve", "dns"}, Wanted: true, Unmanaged: "etc/NetworkManager/NetworkManager.conf", Global: "etc/NetworkManager/conf.d/dns.conf",
 		}},
 		{
 			"files only, and resolve without its module",
 			fstest.MapFS{"etc/nsswitch.conf": file("hosts: files resolve\n"), "etc/resolv.conf": symlink("/run/x")},
 			machine.Conf{ResolvConf: machine.ResolvConf{File: "run/x", Err: fs.ErrNotExist}},
 		},
+		{"a directory", fstest.MapFS{"etc/resolv.conf/x": file("")}, machine.Conf{Hosts: []string{"dns"}, ResolvConf: machine.ResolvConf{File: "etc/resolv.conf", Err: fs.ErrInvalid}}},
 	}
 	for _, tt := range tests {
-		if diff := cmp.Diff(tt.want, machine.ReadConf(tt.root), cmpopts.EquateErrors(), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+		if diff := cmp.Diff(tt.want, machine.ReadConf(tt.root), cmpopts.EquateErrors(), cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
@@ -257,7 +220,7 @@ func TestRecords(t *testing.T) {
 	line := fmt.Sprintf("2: FLOCK  ADVISORY  WRITE %%s %02x:%02x:%d 0 EOF\n", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
 	for pid, want := range map[string]string{"4711": "process 4711", "0": "another run"} {
 		root["proc/locks"] = file("1: POSIX  ADVISORY  WRITE 1 00:18:1 0 EOF\n" + fmt.Sprintf(line, pid))
-		r := machine.ReadRecords(root, dir.Dir)
+		r := machine.ReadRecords(root, dir.Dir, []machine.Link{{Name: "lo", Index: 1}, {Name: "eth0", Index: 2}})
 		if r.Holder != want || len(r.Links) != 1 || r.Links["eth0"].V.State != boot.Pushed || !errors.Is(r.CheckIn.Err, fs.ErrNotExist) {
 			t.Errorf("pid %s: %+v", pid, r)
 		}
@@ -284,7 +247,7 @@ func TestReadKernel(t *testing.T) {
 			{Addr: netip.MustParseAddr("10.77.0.1"), Interface: "eth0", Permanent: true, Complete: true}, {Addr: netip.MustParseAddr("10.77.0.9"), Interface: "eth0"},
 		},
 	}
-	got := machine.ReadKernel(root, func() []netip.Addr { return nil })
+	got := machine.ReadKernel(root, nil)
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Errorf("kernel (-want +got):\n%s", diff)
 	}

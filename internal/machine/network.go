@@ -1,0 +1,182 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/miekg/dns"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/netlink"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
+)
+
+const (
+	// slow is when a goal state is also requested in small segments.
+	slow = 700 * time.Millisecond
+	// smallSegment is the TCP segment size that every path accepts, RFC 9293 section 3.7.1.
+	smallSegment = 536
+	// maxServers bounds the number of nameservers that are queried; libcServers is how
+	// many of resolv.conf libc reads, MAXNS.
+	maxServers, libcServers = 16, 3
+	// publicName is looked up if neither the operator nor the lease names one. Any
+	// answer is enough, also NXDOMAIN.
+	publicName = "azure.microsoft.com"
+)
+
+// ErrNotAsked is the error of a query that was not needed.
+var ErrNotAsked = errors.New("not asked")
+
+// Probes are the results of the queries over the network.
+type Probes struct {
+	Route     Seen[Route]          // to the WireServer
+	TCP       Seen[struct{}]       // of a connection to the WireServer
+	GoalState Seen[wire.GoalState] // from the WireServer
+	Small     Seen[struct{}]       // whether it answers in small segments; queried if it is slow
+	Default   Seen[wire.GoalState] // from the default address; queried if the lease names another
+	Servers   Seen[[]Reply]        // of each nameserver in use
+	File      Seen[[]Reply]        // of each nameserver in resolv.conf, queried like libc does
+	Name      string               // the name that was looked up
+	Asked     bool                 // the operator named it
+	LookUp    Seen[resolv.Found]   // of Name, by systemd-resolved
+	Public    Seen[resolv.Found]   // of a public name; asked if another link takes all names
+}
+
+// Reply is the answer of a nameserver.
+type Reply struct {
+	resolv.Answer
+	Err error
+}
+
+// Route is the kernel's route to an address.
+type Route struct {
+	Interface string
+	Gateway   netip.Addr // zero: the address is on the link
+	Source    netip.Addr
+	Table     int
+	Rules     []int // the priorities of the routing rules that come before the main table
+}
+
+// queryNetwork makes the queries that the checks need, in parallel.
+func (s *Snapshot) queryNetwork(ctx context.Context, o Options, bus Seen[*dbus.Conn]) {
+	ctx, cancel := within(ctx, networkLimit)
+	defer cancel()
+	to, name, servers, p := s.Target().Server, s.name(o.Name), s.servers(), &s.Probes
+	p.Name, p.Asked = name, o.Name != ""
+	file := s.Conf.ResolvConf.Servers
+	file = file[:min(len(file), libcServers)]
+	goalState := func(ctx context.Context, server netip.Addr) (wire.GoalState, error) {
+		return (&wire.Reporter{Server: server, UserAgent: o.UserAgent}).FetchGoalState(ctx)
+	}
+	lookUp := func(name string) func(context.Context, *dbus.Conn) (resolv.Found, error) {
+		return func(ctx context.Context, conn *dbus.Conn) (resolv.Found, error) {
+			return resolv.LookUp(ctx, conn, name)
+		}
+	}
+	answered := make(chan struct{})
+	queries := []func(){
+		read(ctx, &p.Route, func(context.Context) (Route, error) { return s.route(to) }),
+		read(ctx, &p.TCP, func(ctx context.Context) (none struct{}, err error) { return none, dial(ctx, to) }),
+		read(ctx, &p.GoalState, func(ctx context.Context) (wire.GoalState, error) {
+			defer close(answered)
+			return goalState(ctx, to)
+		}),
+		// If only a request in small segments is answered, packets of full size are
+		// dropped on the way.
+		read(ctx, &p.Small, func(ctx context.Context) (none struct{}, err error) {
+			select {
+			case <-answered:
+				return none, ErrNotAsked
+			case <-time.After(slow):
+				return none, askSmall(ctx, to)
+			}
+		}),
+		read(ctx, &p.Servers, func(ctx context.Context) ([]Reply, error) { return ask(ctx, servers, name), nil }),
+		read(ctx, &p.File, func(ctx context.Context) ([]Reply, error) { return ask(ctx, file, name), nil }),
+		call(ctx, bus, &p.LookUp, lookUp(name)),
+	}
+	if to != wire.DefaultAddr {
+		queries = append(queries, read(ctx, &p.Default, func(ctx context.Context) (wire.GoalState, error) {
+			return goalState(ctx, wire.DefaultAddr)
+		}))
+	}
+	if s.AllNames() != "" {
+		queries = append(queries, call(ctx, bus, &p.Public, lookUp(publicName)))
+	}
+	wait(queries...)
+}
+
+// route queries the route like connect(2): first without a source address, then with
+// the selected one, because routing rules may depend on it.
+func (s *Snapshot) route(to netip.Addr) (Route, error) {
+	rules, _ := netlink.Rules() // none if they cannot be read
+	first, err := netlink.Lookup(to, netip.Addr{})
+	r := first
+	if err == nil && first.Source.IsValid() {
+		r, err = netlink.Lookup(to, first.Source)
+	}
+	out := Route{Gateway: r.Gateway, Source: first.Source, Table: r.Table, Rules: rules}
+	for _, l := range s.Kernel.Links {
+		if l.Index == r.Index {
+			out.Interface = l.Name
+		}
+	}
+	return out, err
+}
+
+func ask(ctx context.Context, servers []netip.Addr, name string) []Reply {
+	replies := make([]Reply, len(servers))
+	var wg sync.WaitGroup
+	for i, s := range servers {
+		wg.Go(func() { replies[i].Answer, replies[i].Err = resolv.Ask(ctx, s, name, dns.TypeA) })
+	}
+	wg.Wait()
+	return replies
+}
+
+// dial opens a TCP connection to the WireServer and closes it.
+func dial(ctx context.Context, to netip.Addr) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", netip.AddrPortFrom(to, 80).String())
+	if err == nil {
+		return conn.Close()
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) { // the dialer's can be earlier than the context's own
+		return NoAnswer(networkLimit)
+	}
+	if e, ok := errors.AsType[syscall.Errno](err); ok {
+		return e
+	}
+	return err
+}
+
+// askSmall requests a goal state in small segments, and waits for the beginning of an
+// answer.
+func askSmall(ctx context.Context, server netip.Addr) error {
+	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) {
+			_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_MAXSEG, smallSegment) // valid on every path
+		})
+	}}
+	conn, err := d.DialContext(ctx, "tcp4", netip.AddrPortFrom(server, 80).String())
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	defer func() { _ = conn.Close() }()
+	const request = "GET /machine/?comp=goalstate HTTP/1.1\r\nHost: %s\r\nx-ms-version: 2012-11-30\r\nConnection: close\r\n\r\n"
+	if _, err = fmt.Fprintf(conn, request, server); err != nil {
+		return err
+	}
+	_, err = io.ReadFull(conn, make([]byte, len("HTTP/1.1 200")))
+	return err
+}
