@@ -12,8 +12,9 @@ import (
 	"syscall"
 )
 
-// read decodes a record, which must be a trusted regular file.
-func (s Store) read(name string, rec any) error {
+// read decodes a record, which must be a trusted regular file. bootID is the field
+// of rec with the boot that it is of. The error is fs.ErrNotExist if that is another.
+func (s Store) read(name string, rec any, bootID *string) error {
 	file := s.path(name)
 	if err := trusted(path.Dir(file), fs.ModeDir); err != nil {
 		return err
@@ -27,6 +28,9 @@ func (s Store) read(name string, rec any) error {
 	}
 	if err := json.Unmarshal(b, rec); err != nil {
 		return fmt.Errorf("boot: %s: %w", file, err)
+	}
+	if *bootID == "" || *bootID != s.BootID {
+		return fmt.Errorf("boot: %s: of boot %.36q: %w", file, *bootID, fs.ErrNotExist)
 	}
 	return nil
 }

@@ -1,3 +1,11 @@
+// Package boot stores the state of the current boot: its ID, the record of the
+// check-in, a record per link, and the locks that serialize runs.
+//
+// The records are files in a directory owned by root (normally
+// /run/nm-azure-dispatch), replaced by rename and readable by all users. The locks
+// are readable by root only, because a file that can be opened can be locked. A
+// record that is truncated, from another boot, owned by another user, or not a
+// regular file is ignored: at worst Ready is sent twice, which is harmless.
 package boot
 
 import (
@@ -27,18 +35,14 @@ type Store struct {
 // there is none of this boot.
 func (s Store) CheckIn() (CheckIn, error) {
 	var rec CheckIn
-	if err := s.read(checkInFile, &rec); err != nil {
+	if err := s.read(checkInFile, &rec, &rec.BootID); err != nil {
 		return CheckIn{}, err
 	}
 	switch rec.State {
 	case Trying, Ready, Failed:
-	default:
-		return CheckIn{}, fmt.Errorf("boot: %s: state %.32q, want trying, ready or failed", s.path(checkInFile), rec.State)
+		return rec, nil
 	}
-	if err := s.current(checkInFile, rec.BootID); err != nil {
-		return CheckIn{}, err
-	}
-	return rec, nil
+	return CheckIn{}, fmt.Errorf("boot: %s: state %.32q, want trying, ready or failed", s.path(checkInFile), rec.State)
 }
 
 // WriteCheckIn writes the record of the check-in, as one of this boot. The caller
@@ -54,10 +58,7 @@ func (s Store) WriteCheckIn(rec CheckIn) error {
 func (s Store) Link(ifindex int, iface string) (Link, error) {
 	name := linkFile(ifindex)
 	var rec Link
-	if err := s.read(name, &rec); err != nil {
-		return Link{}, err
-	}
-	if err := s.current(name, rec.BootID); err != nil {
+	if err := s.read(name, &rec, &rec.BootID); err != nil {
 		return Link{}, err
 	}
 	if rec.Interface != iface {
@@ -78,10 +79,10 @@ func (s Store) Links() map[int]Link {
 	links := map[int]Link{}
 	entries, _ := os.ReadDir(s.path(linksDir))
 	for _, e := range entries {
-		name, _ := strings.CutSuffix(e.Name(), ".json")
+		name, isRecord := strings.CutSuffix(e.Name(), ".json")
 		ifindex, err := strconv.Atoi(name)
 		var rec Link
-		if err == nil && e.Name() != name && s.read(linkFile(ifindex), &rec) == nil && s.current(name, rec.BootID) == nil {
+		if isRecord && err == nil && s.read(linkFile(ifindex), &rec, &rec.BootID) == nil {
 			links[ifindex] = rec
 		}
 	}
@@ -89,11 +90,8 @@ func (s Store) Links() map[int]Link {
 }
 
 // RemoveGone removes the files of links that no longer exist.
-func (s Store) RemoveGone(exists func(ifindex int) bool) error {
-	entries, err := os.ReadDir(s.path(linksDir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+func (s Store) RemoveGone(exists func(ifindex int) bool) (err error) {
+	entries, _ := os.ReadDir(s.path(linksDir))
 	for _, e := range entries {
 		name, _, _ := strings.Cut(e.Name(), ".")
 		if ifindex, notNumber := strconv.Atoi(name); notNumber == nil && !exists(ifindex) {
@@ -106,14 +104,6 @@ func (s Store) RemoveGone(exists func(ifindex int) bool) error {
 func linkFile(ifindex int) string { return path.Join(linksDir, strconv.Itoa(ifindex)+".json") }
 
 func (s Store) path(name string) string { return path.Join(s.Dir, name) }
-
-// current checks that a record is of this boot.
-func (s Store) current(name, bootID string) error {
-	if bootID == "" || bootID != s.BootID {
-		return fmt.Errorf("boot: %s: of boot %.36q: %w", s.path(name), bootID, fs.ErrNotExist)
-	}
-	return nil
-}
 
 // First reports whether this is the first call with this name since the machine
 // started, in any process: the directory is on a temporary file system. If its
