@@ -22,12 +22,9 @@ type Attempt struct {
 	Via       Via
 	Device    string    // what it was bound to; "" for nothing
 	GoalState GoalState // the zero value if none was read, or needed
+	Posted    bool      // BeforePost was called for it
 	Err       error     // nil for the one that was accepted
 }
-
-// Posted reports whether the attempt sent a report, or tried to: it did not fail
-// before.
-func (a Attempt) Posted() bool { return a.Via == ViaProvisioning || a.GoalState != GoalState{} }
 
 // Outcome is the result of a Report.
 type Outcome struct {
@@ -78,8 +75,8 @@ func (l *loop) next(beside *flight) Attempt {
 	return a
 }
 
-// flight is an attempt in progress. GoalState and Err are its goroutine's until
-// answers is closed.
+// flight is an attempt in progress. GoalState, Posted and Err are its goroutine's
+// until answers is closed.
 type flight struct {
 	Attempt
 	asked    time.Time     // when the unanswered request was sent
@@ -108,6 +105,7 @@ func (l *loop) launch(ctx context.Context, beside *flight) *flight {
 		defer cancel(nil)
 		defer s.close()
 		f.GoalState, f.Err = s.report(ctx, f.Via, l.h)
+		f.Posted = s.posted
 	}()
 	return f
 }

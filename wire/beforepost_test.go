@@ -16,6 +16,11 @@ func TestBeforePost(t *testing.T) {
 		GoalState: []wiretest.Step{{Status: 503}}, Health: []wiretest.Step{{Status: 410}},
 	})
 	var calls atomic.Int32
+	r.OnAttempt = func(a wire.Attempt) {
+		if a.Posted != (calls.Load() > 0) {
+			t.Errorf("attempt %d: posted %v after %d calls: %v", a.N, a.Posted, calls.Load(), a.Err)
+		}
+	}
 	r.BeforePost = func() {
 		posts := int32(0)
 		for _, q := range srv.Requests() {
@@ -45,6 +50,11 @@ func TestBeforePostConnected(t *testing.T) {
 		var calls atomic.Int32
 		r.BeforePost = func() { calls.Add(1) }
 		got := try(t, r, time.Minute)
+		for _, a := range got.failed {
+			if a.Posted {
+				t.Errorf("attempt %d was posted", a.N)
+			}
+		}
 		if len(got.failed) < 8 || calls.Load() != 0 { // half of them from the fourth on are POSTs
 			t.Errorf("%d calls in %d attempts that did not connect", calls.Load(), len(got.failed))
 		}

@@ -47,6 +47,7 @@ type session struct {
 	transport *http.Transport
 	suspicion *suspicion // of this server, from earlier attempts
 	answered  func()     // called after each answer, whatever its status
+	posted    bool       // BeforePost was called
 }
 
 // open returns a session without a connection yet. The transport's zero values and
@@ -67,7 +68,7 @@ func (r *Reporter) open(server netip.Addr, device string, suspect *suspicion, an
 		MaxIdleConnsPerHost:    1,
 		MaxResponseHeaderBytes: maxHeader,
 	}
-	return &session{r, "http://" + server.String(), transport, suspect, answered}
+	return &session{r, "http://" + server.String(), transport, suspect, answered, false}
 }
 
 func (s *session) close() {
@@ -103,7 +104,12 @@ func (s *session) do(ctx context.Context, path, contentType string, body []byte)
 	if body != nil {
 		method, header["Content-Type"] = http.MethodPost, []string{contentType}
 		if s.BeforePost != nil {
-			ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { s.BeforePost() }})
+			ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+				if !s.posted { // net/http repeats a request if the server has closed the connection before
+					s.posted = true
+					s.BeforePost()
+				}
+			}})
 		}
 	}
 	req, err := http.NewRequestWithContext(ctx, method, s.base+path, bytes.NewReader(body))

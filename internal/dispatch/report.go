@@ -107,7 +107,7 @@ func (s *sending) attemptFailed(a wire.Attempt) {
 	s.answeredBy(a)
 	s.rec.LastError = bounded.Text(a.Err.Error())
 	ended := 0
-	if a.Posted() {
+	if a.Posted {
 		ended = -1
 	}
 	s.failed(ended, s.rec.LastError)

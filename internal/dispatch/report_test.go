@@ -168,31 +168,30 @@ func TestHostRecordIsTrue(t *testing.T) {
 				t.Errorf("%s: %.200q, %v; want %s", step, strings.ReplaceAll(string(got), "\x00", ""), err, want)
 			}
 		}
-		failed := func(r *wire.Reporter, gs wire.GoalState, text string) {
-			r.OnAttempt(wire.Attempt{Server: r.Server, Via: wire.ViaHealth, GoalState: gs, Err: errors.New(text)})
+		failed := func(r *wire.Reporter, posted bool, text string) {
+			r.OnAttempt(wire.Attempt{Server: r.Server, Via: wire.ViaHealth, Posted: posted, Err: errors.New(text)})
 		}
-		noGoalState, goalState := wire.GoalState{}, wire.GoalState{Incarnation: "7"}
 		accept := false
 		c.Report = func(ctx context.Context, r *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
 			for n := range 3 { // the same cause each time, and each time a POST before it
-				failed(r, noGoalState, "wire: GET: refused")
+				failed(r, false, "wire: GET: refused")
 				expect(fmt.Sprint(n, ": goal state refused"), "result=error|reason=wire: GET: refused|")
 				r.BeforePost()
 				expect(fmt.Sprint(n, ": POST under way"), "result=success|")
-				failed(r, goalState, "wire: POST: status 503")
+				failed(r, true, "wire: POST: status 503")
 				expect(fmt.Sprint(n, ": POST refused"), "result=error|reason=wire: POST: status 503|")
 			}
 			r.BeforePost()
-			failed(r, noGoalState, "wire: GET: the attempt beside it")
+			failed(r, false, "wire: GET: the attempt beside it")
 			expect("one of two failed", "result=success|")
 			r.BeforePost()
-			failed(r, goalState, "wire: POST: status 503")
+			failed(r, true, "wire: POST: status 503")
 			expect("one of two POSTs failed", "result=success|")
-			failed(r, goalState, "wire: POST: status 410")
+			failed(r, true, "wire: POST: status 410")
 			expect("both POSTs failed", "result=error|reason=wire: POST: status 410|")
 			r.BeforePost()
 			if accept {
-				failed(r, noGoalState, "wire: GET: the other of two attempts")
+				failed(r, false, "wire: GET: the other of two attempts")
 				return wire.Outcome{Attempt: wire.Attempt{Server: r.Server}}, nil
 			}
 			<-ctx.Done() // amid a POST
@@ -211,7 +210,7 @@ func TestHostRecordIsTrue(t *testing.T) {
 		expect("accepted", "result=success|")
 		accept = false
 		c.Report = func(_ context.Context, r *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
-			failed(r, noGoalState, "wire: GET: refused")
+			failed(r, false, "wire: GET: refused")
 			return wire.Outcome{Attempts: 1}, errors.New("stopped")
 		}
 		if _, err := c.Run(t.Context(), otherServer, true); err == nil {
@@ -232,7 +231,7 @@ func TestHostRecordAfterFailure(t *testing.T) {
 	c.TellHost = func(reason string) { told = append(told, reason) }
 	c.Report = func(_ context.Context, r *wire.Reporter, _ wire.Health) (wire.Outcome, error) {
 		r.BeforePost()
-		r.OnAttempt(wire.Attempt{Server: r.Server, Via: wire.ViaProvisioning, Err: errors.New("refused")})
+		r.OnAttempt(wire.Attempt{Server: r.Server, Via: wire.ViaProvisioning, Posted: true, Err: errors.New("refused")})
 		return wire.Outcome{Attempts: 1}, errors.New("stopped")
 	}
 	if _, err := c.Run(t.Context(), otherServer, true); err == nil {
