@@ -3,9 +3,12 @@ package nm_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/godbus/dbus/v5"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/sysbus"
@@ -15,7 +18,7 @@ import (
 
 // These tests share one connection, as gonetworkmanager makes every user of the
 // system bus do: they cannot run in parallel.
-func connect(t *testing.T) *nm.Client {
+func connect(t *testing.T) (*nm.Client, *dbus.Conn) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
@@ -26,7 +29,7 @@ func connect(t *testing.T) *nm.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return nm.NewClient(conn)
+	return nm.NewClient(conn), conn
 }
 
 func TestDevice(t *testing.T) {
@@ -37,7 +40,7 @@ func TestDevice(t *testing.T) {
 		{Interface: "eth2", State: 100, Options: map[string]string{}},
 		{Interface: "eth3", State: 100, Options: map[string]string{"routers": "10.3.0.1"}},
 	}, nil)
-	c := connect(t)
+	c, _ := connect(t)
 	azure := nm.ParseLease(map[string]any{"ip_address": "10.0.0.4", "private_245": "a8:3f:81:10"})
 	plain := nm.ParseLease(map[string]any{"routers": "10.3.0.1"})
 	tests := []struct {
@@ -45,10 +48,10 @@ func TestDevice(t *testing.T) {
 		want        nm.Device
 		err         error
 	}{
-		{name: "first lease", iface: "eth0", want: nm.Device{Interface: "eth0", Lease: &azure}},
-		{name: "no DHCPv4", iface: "eth1", want: nm.Device{Interface: "eth1", Activated: true}},
-		{name: "no lease yet", iface: "eth2", want: nm.Device{Interface: "eth2", Activated: true}},
-		{name: "activated", iface: "eth3", want: nm.Device{Interface: "eth3", Activated: true, Lease: &plain}},
+		{name: "first lease", iface: "eth0", want: nm.Device{Interface: "eth0", State: 70, Lease: &azure}},
+		{name: "no DHCPv4", iface: "eth1", want: nm.Device{Interface: "eth1", State: nm.StateActivated}},
+		{name: "no lease yet", iface: "eth2", want: nm.Device{Interface: "eth2", State: nm.StateActivated}},
+		{name: "activated", iface: "eth3", want: nm.Device{Interface: "eth3", State: nm.StateActivated, Lease: &plain}},
 		{name: "unknown", iface: "eth9", err: nm.ErrNoDevice},
 	}
 	for _, tt := range tests {
@@ -66,28 +69,45 @@ func TestDevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []nm.Device{{Interface: "eth0", Lease: &azure}, {Interface: "eth3", Activated: true, Lease: &plain}}
+	var want []nm.Device
+	for _, tt := range tests[:4] {
+		want = append(want, tt.want)
+	}
 	if diff := cmp.Diff(want, devices, compare); diff != "" {
-		t.Errorf("devices with a lease (-want +got):\n%s", diff)
+		t.Errorf("devices (-want +got):\n%s", diff)
 	}
 }
 
 // Open vSwitch has a bridge, a port and an interface of one name; only the
-// interface has a lease.
+// interface has a lease. Whichever comes first on the bus, both readers return it.
 func TestDevicesOfOneName(t *testing.T) {
-	bus := bustest.New(t)
-	bus.NetworkManager(t, []bustest.Device{
-		{Interface: "br-ex", State: 100, Options: map[string]string{"routers": "10.3.0.1"}, Nameservers: []string{"10.3.0.1"}},
-		{Interface: "br-ex", State: 100},
-		{Interface: "br-ex", State: 100}, // the one that GetDeviceByIpIface returns
-	}, nil)
-	c := connect(t)
-	got, err := c.Device(t.Context(), "br-ex")
-	if err != nil || got.Lease == nil || !got.Activated || got.Interface != "br-ex" {
-		t.Errorf("device %+v, %v; want the one with the lease", got, err)
-	}
-	if config, err := c.IP4DNSConfig(t.Context(), got); err != nil || len(config.Nameservers) != 1 {
-		t.Errorf("IP4Config %+v, %v; want that of the device with the lease", config, err)
+	leased := bustest.Device{Interface: "br-ex", State: 100, Options: map[string]string{"routers": "10.3.0.1"}, Nameservers: []string{"10.3.0.1"}}
+	for i := range 3 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			devices := slices.Repeat([]bustest.Device{{Interface: "br-ex", State: 70}}, 3)
+			devices[i] = leased
+			bus := bustest.New(t)
+			bus.NetworkManager(t, devices, nil) // GetDeviceByIpIface returns the last one
+			c, conn := connect(t)
+			got, err := c.Device(t.Context(), "br-ex")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := nm.ReadSnapshot(t.Context(), conn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other, _ := s.Device("br-ex")
+			if got.Lease == nil || got.State != 100 || got.Interface != "br-ex" {
+				t.Errorf("device %+v; want the one with the lease", got)
+			}
+			if diff := cmp.Diff(got, other, compare); diff != "" {
+				t.Errorf("the snapshot has another device (-client +snapshot):\n%s", diff)
+			}
+			if config, err := c.IP4DNSConfig(t.Context(), got); err != nil || len(config.Nameservers) != 1 {
+				t.Errorf("IP4Config %+v, %v; want that of the device with the lease", config, err)
+			}
+		})
 	}
 }
 
@@ -117,7 +137,7 @@ func TestDNSConfigOverTheBus(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			bus := bustest.New(t)
 			bus.NetworkManager(t, []bustest.Device{{Interface: "eth0", Nameservers: []string{"10.0.0.2"}}, {Interface: "eth1"}}, tt.configuration)
-			c := connect(t)
+			c, _ := connect(t)
 			got, err := c.DNSConfig(t.Context(), tt.iface)
 			if err == nil && got.Empty() && !got.Global && !got.Excluded {
 				var d nm.Device
@@ -140,7 +160,7 @@ func TestDNSConfigOverTheBus(t *testing.T) {
 
 func TestNotRunning(t *testing.T) {
 	bustest.New(t)
-	c := connect(t)
+	c, _ := connect(t)
 	_, err := c.Device(t.Context(), "eth0")
 	_, configErr := c.DNSConfig(t.Context(), "eth0")
 	_, globalErr := c.GlobalDNS(t.Context())
@@ -156,7 +176,8 @@ func TestHangingNetworkManager(t *testing.T) {
 	bus.NetworkManager(t, []bustest.Device{{Interface: "eth0", State: 100}}, nil).Hang(t)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("no answer within 50ms"))
 	defer cancel()
-	_, err := connect(t).Device(ctx, "eth0")
+	c, _ := connect(t)
+	_, err := c.Device(ctx, "eth0")
 	if want := "nm: device eth0: NetworkManager does not answer: no answer within 50ms"; errText(err) != want {
 		t.Errorf("error %q, want %q", errText(err), want)
 	}

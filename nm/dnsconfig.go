@@ -6,22 +6,12 @@ import (
 	"strings"
 )
 
-// Keys of an entry of DnsManager.Configuration.
-const (
-	keyDNSInterface   = "interface"
-	keyDNSNameservers = "nameservers"
-	keyDNSDomains     = "domains"
-	keyDNSPriority    = "priority"
-)
-
 // DNSConfig is the DNS configuration that NetworkManager wants for a link. It
 // honours ipv4.ignore-auto-dns, ipv4.dns, global-dns and similar settings, and does
 // not depend on the DNS mode.
 type DNSConfig struct {
-	// Nameservers of both address families, each in NetworkManager's order.
-	Nameservers []netip.Addr
-	// Domains are search domains, without duplicates (ignoring case).
-	Domains []string
+	Nameservers []netip.Addr // of both address families, each in NetworkManager's order
+	Domains     []string     // search domains, without duplicates (ignoring case)
 	// Other has servers that are not plain addresses (DNS over TLS with a
 	// name, another port), as NetworkManager spells them.
 	Other []string
@@ -45,32 +35,36 @@ func ParseDNSConfig(configuration []map[string]any, iface string) DNSConfig {
 	var w DNSConfig
 	excluded := false
 	for _, entry := range configuration {
-		switch entry[keyDNSInterface] {
+		switch entry["interface"] {
 		case nil, "":
 			return DNSConfig{Global: true}
 		case iface:
+			servers, _ := entry["nameservers"].([]string)
+			domains, _ := entry["domains"].([]string)
+			w.add(servers, domains)
 		default:
-			priority, _ := entry[keyDNSPriority].(int32)
+			priority, _ := entry["priority"].(int32)
 			excluded = excluded || priority < 0
-			continue
-		}
-		servers, _ := entry[keyDNSNameservers].([]string)
-		for _, s := range servers {
-			a, err := netip.ParseAddr(s)
-			switch {
-			case err != nil:
-				w.Other = append(w.Other, s)
-			case !slices.Contains(w.Nameservers, a.WithZone("").Unmap()):
-				w.Nameservers = append(w.Nameservers, a.WithZone("").Unmap())
-			}
-		}
-		names, _ := entry[keyDNSDomains].([]string)
-		for _, d := range names {
-			if !slices.ContainsFunc(w.Domains, func(have string) bool { return strings.EqualFold(have, d) }) {
-				w.Domains = append(w.Domains, d)
-			}
 		}
 	}
 	w.Excluded = excluded && w.Empty()
 	return w
+}
+
+func (w *DNSConfig) add(servers, domains []string) {
+	for _, s := range servers {
+		a, err := netip.ParseAddr(s)
+		a = a.WithZone("").Unmap()
+		switch {
+		case err != nil:
+			w.Other = append(w.Other, s)
+		case !slices.Contains(w.Nameservers, a):
+			w.Nameservers = append(w.Nameservers, a)
+		}
+	}
+	for _, d := range domains {
+		if !slices.ContainsFunc(w.Domains, func(have string) bool { return strings.EqualFold(have, d) }) {
+			w.Domains = append(w.Domains, d)
+		}
+	}
 }

@@ -19,15 +19,6 @@ const (
 	Down        Action = "down"
 )
 
-// Variables of the dispatcher's environment, NetworkManager-dispatcher(8).
-const (
-	envExternal = "CONNECTION_EXTERNAL=1"
-	envDHCP4    = "DHCP4_"
-)
-
-// maxInterfaceName is IFNAMSIZ less the closing NUL, netdevice(7).
-const maxInterfaceName = 15
-
 // Event is one call of the dispatcher.
 type Event struct {
 	// Interface is the name of the IP interface; "none" or "" for actions
@@ -61,8 +52,8 @@ func ParseEvent(args, env []string) (Event, error) {
 		return Event{}, err
 	}
 	for _, kv := range env {
-		ev.External = ev.External || kv == envExternal
-		ev.DHCP4 = ev.DHCP4 || strings.HasPrefix(kv, envDHCP4)
+		ev.External = ev.External || kv == "CONNECTION_EXTERNAL=1"
+		ev.DHCP4 = ev.DHCP4 || strings.HasPrefix(kv, "DHCP4_")
 	}
 	return ev, nil
 }
@@ -80,12 +71,13 @@ func (e Event) Concerns() bool {
 // rules are the kernel's: 1 to 15 bytes, no slash, colon or white space, not
 // "." or "..".
 func CheckInterface(name string) error {
+	const maxLen = 15 // IFNAMSIZ less the closing NUL, netdevice(7)
 	reason := ""
 	switch {
 	case name == "":
 		reason = "it is empty"
-	case len(name) > maxInterfaceName:
-		reason = fmt.Sprintf("it is %d bytes long, the limit is %d", len(name), maxInterfaceName)
+	case len(name) > maxLen:
+		reason = fmt.Sprintf("it is %d bytes long, the limit is %d", len(name), maxLen)
 	case name == "." || name == "..":
 		reason = "it names a directory"
 	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '/' || r == ':' }):

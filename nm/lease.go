@@ -3,22 +3,8 @@ package nm
 import (
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
-)
-
-// Keys of DHCP4Config.Options on D-Bus. The names are NetworkManager's
-// (src/core/dhcp/nm-dhcp-options.c); those of the dhclient and dhcpcd plug-ins
-// follow.
-const (
-	keyAddress       = "ip_address"
-	keyRouters       = "routers"                         // option 3
-	keyNameservers   = "domain_name_servers"             // option 6
-	keyDomain        = "domain_name"                     // option 15
-	keySearch        = "domain_search"                   // option 119
-	keyRoutes        = "rfc3442_classless_static_routes" // option 121
-	keyRoutesDHCPCD  = "classless_static_routes"         // option 121, dhcpcd
-	keyRoutesMS      = "ms_classless_static_routes"      // option 249
-	maxOptionEntries = 256                               // a DHCP message holds fewer
 )
 
 // Addresses that only the primary network interface of an Azure VM gets a
@@ -51,27 +37,31 @@ type Lease struct {
 	WireServerErr error
 }
 
-// ParseLease decodes DHCP4Config.Options. All values are strings on the bus;
-// a value of another type is ignored.
+// ParseLease decodes DHCP4Config.Options, whose keys are those of NetworkManager's
+// src/core/dhcp/nm-dhcp-options.c, of dhclient and of dhcpcd. All values are strings
+// on the bus; a value of another type is ignored.
 func ParseLease(options map[string]any) Lease {
-	get := func(key string) string {
-		s, _ := options[key].(string)
-		return s
+	// fields returns the words of the first of these options that is not empty.
+	fields := func(keys ...string) []string {
+		for _, key := range keys {
+			s, _ := options[key].(string)
+			if f := strings.Fields(s); len(f) > 0 {
+				return f
+			}
+		}
+		return nil
 	}
 	l := Lease{
-		Nameservers: addrs(get(keyNameservers)),
-		Routers:     addrs(get(keyRouters)),
-		Domains:     domains(get(keySearch)),
+		Nameservers: addrs(fields("domain_name_servers")),
+		Routers:     addrs(fields("routers")),
+		Routes:      routes(fields("rfc3442_classless_static_routes", "classless_static_routes", "ms_classless_static_routes")),
 	}
-	if a := addrs(get(keyAddress)); len(a) > 0 {
+	if a := addrs(fields("ip_address")); len(a) > 0 {
 		l.Address = a[0]
 	}
-	if len(l.Domains) == 0 {
-		l.Domains = domains(get(keyDomain))
-	}
-	for _, key := range []string{keyRoutes, keyRoutesDHCPCD, keyRoutesMS} {
-		if l.Routes = routes(get(key)); len(l.Routes) > 0 {
-			break
+	for _, d := range fields("domain_search", "domain_name") {
+		if d = strings.TrimSuffix(d, "."); d != "" { // dhclient appends one
+			l.Domains = append(l.Domains, d)
 		}
 	}
 	l.WireServer, l.WireServerErr = option245(options)
@@ -92,23 +82,41 @@ func (l Lease) HostRoute() bool {
 	return slices.Contains(l.Routes, routeWireServer) || slices.Contains(l.Routes, routeIMDS)
 }
 
-func addrs(s string) []netip.Addr {
+func addrs(fields []string) []netip.Addr {
 	var out []netip.Addr
-	for f := range strings.FieldsSeq(s) {
-		if a, err := netip.ParseAddr(f); err == nil && a.Is4() && len(out) < maxOptionEntries {
+	for _, f := range fields {
+		if a, err := netip.ParseAddr(f); err == nil && a.Is4() {
 			out = append(out, a)
 		}
 	}
 	return out
 }
 
-// domains splits a list of names. dhclient appends a dot to each.
-func domains(s string) []string {
-	var out []string
-	for f := range strings.FieldsSeq(s) {
-		if f = strings.TrimSuffix(f, "."); f != "" && len(out) < maxOptionEntries {
-			out = append(out, f)
+// routes returns the destinations of a classless static routes option. The
+// internal client writes "DEST/LEN GATEWAY ...", dhclient plain numbers as in
+// RFC 3442: "LEN OCTETS... G G G G ...", with as many octets as LEN needs.
+func routes(fields []string) []netip.Prefix {
+	var out []netip.Prefix
+	var octets []byte
+	for _, f := range fields {
+		p, err := netip.ParsePrefix(f)
+		if err == nil && p.Addr().Is4() {
+			out = append(out, p.Masked())
 		}
+		if n, err := strconv.ParseUint(f, 10, 8); err == nil {
+			octets = append(octets, byte(n))
+		}
+	}
+	for len(octets) > 0 {
+		bits := int(octets[0])
+		end := 1 + (bits+7)/8
+		if bits > 32 || len(octets) < end+4 {
+			break
+		}
+		var dest [4]byte
+		copy(dest[:], octets[1:end])
+		out = append(out, netip.PrefixFrom(netip.AddrFrom4(dest), bits).Masked())
+		octets = octets[end+4:]
 	}
 	return out
 }

@@ -1,57 +1,52 @@
 package nm
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/Wifx/gonetworkmanager/v2"
 	"github.com/godbus/dbus/v5"
 )
 
-// Names on the bus that only a snapshot uses.
+// Names and values of NetworkManager's D-Bus reference.
 const (
-	objectsPath     = "/org/freedesktop"
-	managedObjects  = "org.freedesktop.DBus.ObjectManager.GetManagedObjects"
-	getSettings     = busName + ".Settings.Connection.GetSettings"
-	ifaceDevice     = busName + ".Device"
-	ifaceDHCP4      = busName + ".DHCP4Config"
-	ifaceActive     = busName + ".Connection.Active"
-	activationExtra = 0x80 // NM_ACTIVATION_STATE_FLAG_EXTERNAL
+	busName     = gonetworkmanager.NetworkManagerInterface
+	managerPath = gonetworkmanager.NetworkManagerObjectPath
+	dnsPath     = gonetworkmanager.DnsManagerObjectPath
+	ifaceDNS    = gonetworkmanager.DnsManagerInterface
+	ifaceDevice = gonetworkmanager.DeviceInterface
+	ifaceDHCP4  = gonetworkmanager.DHCP4ConfigInterface
+	ifaceActive = gonetworkmanager.ActiveConnectionInterface
+
+	flagExternal = 0x80 // NM_ACTIVATION_STATE_FLAG_EXTERNAL
 )
 
-// The states of a device, NMDeviceState, that readers of a snapshot need.
+// Values of Device.State, NMDeviceState.
 const (
-	StateUnmanaged    = 10
-	StateUnavailable  = 20
-	StateDisconnected = 30
-	StateActivated    = 100
+	StateUnmanaged    = uint32(gonetworkmanager.NmDeviceStateUnmanaged)
+	StateUnavailable  = uint32(gonetworkmanager.NmDeviceStateUnavailable)
+	StateDisconnected = uint32(gonetworkmanager.NmDeviceStateDisconnected)
+	StateActivated    = uint32(gonetworkmanager.NmDeviceStateActivated)
 )
 
-// Snapshot is the state of NetworkManager and its devices at one moment.
-type Snapshot struct {
-	Version       string
-	DNSMode       string           // DnsManager.Mode: "default", "none", "systemd-resolved", ...
-	RcManager     string           // DnsManager.RcManager: who writes resolv.conf
-	GlobalDNS     bool             // there is a global DNS configuration, which replaces that of all devices
-	Configuration []map[string]any // of DnsManager
-	Devices       []DeviceInfo     // by name
-}
-
-// DeviceInfo is a device with its profile and its DHCPv4 lease.
-type DeviceInfo struct {
+// Device is a device with its DHCPv4 lease.
+type Device struct {
 	Interface string // the IP interface, or the device's own where there is none yet
 	Managed   bool
-	State     uint32 // NMDeviceState
+	State     uint32 // NMDeviceState; at the first dhcp4-change it is 70
 	Reason    uint32 // NMDeviceStateReason
-	External  bool   // configured by another program
-	Profile   Profile
 	Lease     *Lease // nil if there is no DHCPv4 lease, or not yet
+	External  bool   // configured by another program; only in a snapshot
+	Profile   Profile
 
-	settings dbus.ObjectPath
+	ip4Config, settings dbus.ObjectPath
 }
 
-// Profile is a device's active connection profile. Fields that cannot be
-// read, because the profile is private to a user, are zero.
+// Profile is a device's active connection profile, read by [ReadSnapshot] only.
+// Fields that cannot be read, because the profile is private to a user, are zero.
 type Profile struct {
 	Name             string // "" if no profile is active
 	Method           string // ipv4.method
@@ -62,11 +57,19 @@ type Profile struct {
 	RouteTable       uint32 // ipv4.route-table; 0 for the main table
 }
 
-// Device returns the device of an interface. Open vSwitch has several with
-// the same name: the one with the lease is returned.
-func (s Snapshot) Device(iface string) (DeviceInfo, bool) {
-	var found DeviceInfo
-	ok := false
+// Snapshot is the state of NetworkManager and its devices at one moment.
+type Snapshot struct {
+	Version       string
+	DNSMode       string           // DnsManager.Mode: "default", "none", "systemd-resolved", ...
+	RcManager     string           // DnsManager.RcManager: who writes resolv.conf
+	GlobalDNS     bool             // there is a global DNS configuration, which replaces that of all devices
+	Configuration []map[string]any // of DnsManager, see [ParseDNSConfig]
+	Devices       []Device         // by name
+}
+
+// Device returns the device of an interface. Of several with the same name (an Open
+// vSwitch bridge, its port and its interface) it is the one with the lease.
+func (s Snapshot) Device(iface string) (found Device, ok bool) {
 	for _, d := range s.Devices {
 		if d.Interface == iface && (!ok || d.Lease != nil) {
 			found, ok = d, true
@@ -81,82 +84,90 @@ func (s Snapshot) DNSConfig(iface string) DNSConfig { return ParseDNSConfig(s.Co
 // ReadSnapshot reads a snapshot, in one round trip and one more per active profile.
 // It starts no service; the error is ErrNotRunning without NetworkManager.
 func ReadSnapshot(ctx context.Context, conn *dbus.Conn) (Snapshot, error) {
-	call := func(path dbus.ObjectPath, method string, to any) error {
-		err := conn.Object(busName, path).CallWithContext(ctx, method, dbus.FlagNoAutoStart).Store(to)
-		if err != nil && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return err
-	}
-	var objects map[dbus.ObjectPath]map[string]properties // dbus.Store wants no named map
-	if err := call(objectsPath, managedObjects, &objects); err != nil {
-		return Snapshot{}, wrap(ctx, "snapshot", err)
-	}
-	s := managed(objects).snapshot()
+	c := NewClient(conn)
+	s, err := c.snapshot(ctx)
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		var settings map[string]map[string]dbus.Variant
-		if d.settings != "" && d.settings != "/" && call(d.settings, getSettings, &settings) == nil {
-			d.Profile.read(settings["ipv4"])
+		var settings map[string]properties
+		if d.settings == "" || c.call(ctx, "profile", d.settings, gonetworkmanager.ConnectionGetSettings, &settings) != nil {
+			continue
+		}
+		ipv4 := settings["ipv4"]
+		d.Profile = Profile{
+			Name:             d.Profile.Name,
+			Method:           property[string](ipv4, "method"),
+			DNS:              len(property[[]string](ipv4, "dns-data")) > 0 || len(property[[]uint32](ipv4, "dns")) > 0,
+			IgnoreAutoDNS:    property[bool](ipv4, "ignore-auto-dns"),
+			IgnoreAutoRoutes: property[bool](ipv4, "ignore-auto-routes"),
+			NeverDefault:     property[bool](ipv4, "never-default"),
+			RouteTable:       property[uint32](ipv4, "route-table"),
 		}
 	}
-	return s, nil
+	return s, err
 }
 
-type (
-	properties = map[string]dbus.Variant
-	managed    map[dbus.ObjectPath]map[string]properties
-)
+type properties = map[string]dbus.Variant
 
-func (objects managed) snapshot() Snapshot {
-	var s Snapshot
-	for _, ifaces := range objects {
-		if p, ok := ifaces[busName]; ok {
-			s.Version = property[string](p, "Version")
-			s.GlobalDNS = len(property[map[string]dbus.Variant](p, "GlobalDnsConfiguration")) > 0
-		}
-		if p, ok := ifaces[dnsManager]; ok {
-			s.DNSMode, s.RcManager = property[string](p, "Mode"), property[string](p, "RcManager")
-			for _, entry := range property[[]properties](p, "Configuration") {
-				s.Configuration = append(s.Configuration, plain(entry))
-			}
-		}
-		if p, ok := ifaces[ifaceDevice]; ok {
-			s.Devices = append(s.Devices, objects.device(p))
+// newSnapshot decodes the properties of all objects, by path and interface.
+func newSnapshot(objects map[dbus.ObjectPath]map[string]properties) Snapshot {
+	manager, dns := objects[managerPath][busName], objects[dnsPath][ifaceDNS]
+	s := Snapshot{
+		Version: property[string](manager, "Version"), GlobalDNS: globalDNS(manager),
+		DNSMode: property[string](dns, "Mode"), RcManager: property[string](dns, "RcManager"), Configuration: configuration(dns),
+	}
+	for _, path := range slices.Sorted(maps.Keys(objects)) {
+		if p, ok := objects[path][ifaceDevice]; ok {
+			dhcp4 := objects[property[dbus.ObjectPath](p, "Dhcp4Config")][ifaceDHCP4]
+			active := objects[property[dbus.ObjectPath](p, "ActiveConnection")][ifaceActive]
+			s.Devices = append(s.Devices, newDevice(p, dhcp4, active))
 		}
 	}
-	slices.SortFunc(s.Devices, func(a, b DeviceInfo) int { return strings.Compare(a.Interface, b.Interface) })
+	slices.SortStableFunc(s.Devices, func(a, b Device) int { return strings.Compare(a.Interface, b.Interface) })
 	return s
 }
 
-func (objects managed) device(p properties) DeviceInfo {
-	d := DeviceInfo{Interface: property[string](p, "IpInterface"), Managed: property[bool](p, "Managed"), State: property[uint32](p, "State")}
-	if d.Interface == "" {
-		d.Interface = property[string](p, "Interface")
+// newDevice decodes the properties of a device, of its DHCP4Config and of its active
+// connection, where there are any.
+func newDevice(p, dhcp4, active properties) Device {
+	d := Device{
+		// The lease belongs to the IP interface, which is not the device's own for
+		// PPP and the like.
+		Interface: cmp.Or(property[string](p, "IpInterface"), property[string](p, "Interface")),
+		Managed:   property[bool](p, "Managed"),
+		State:     property[uint32](p, "State"),
+		External:  property[uint32](active, "StateFlags")&flagExternal != 0,
+		Profile:   Profile{Name: property[string](active, "Id")},
+		ip4Config: property[dbus.ObjectPath](p, "Ip4Config"),
+		settings:  property[dbus.ObjectPath](active, "Connection"),
 	}
 	if pair := property[[]any](p, "StateReason"); len(pair) == 2 {
 		d.Reason, _ = pair[1].(uint32)
 	}
-	if active, ok := objects[property[dbus.ObjectPath](p, "ActiveConnection")][ifaceActive]; ok {
-		d.Profile.Name, d.settings = property[string](active, "Id"), property[dbus.ObjectPath](active, "Connection")
-		d.External = property[uint32](active, "StateFlags")&activationExtra != 0
-	}
-	raw := property[map[string]dbus.Variant](objects[property[dbus.ObjectPath](p, "Dhcp4Config")][ifaceDHCP4], "Options")
-	if len(raw) > 0 {
-		lease := ParseLease(plain(raw))
+	if options := property[properties](dhcp4, "Options"); len(options) > 0 {
+		lease := ParseLease(plain(options))
 		d.Lease = &lease
 	}
 	return d
 }
 
-// read decodes the ipv4 settings of a profile.
-func (p *Profile) read(ipv4 properties) {
-	p.Method = property[string](ipv4, "method")
-	p.IgnoreAutoDNS = property[bool](ipv4, "ignore-auto-dns")
-	p.IgnoreAutoRoutes = property[bool](ipv4, "ignore-auto-routes")
-	p.NeverDefault = property[bool](ipv4, "never-default")
-	p.RouteTable = property[uint32](ipv4, "route-table")
-	p.DNS = len(property[[]string](ipv4, "dns-data")) > 0 || len(property[[]uint32](ipv4, "dns")) > 0
+func globalDNS(manager properties) bool {
+	return len(property[properties](manager, "GlobalDnsConfiguration")) > 0
+}
+
+func configuration(dns properties) []map[string]any {
+	var out []map[string]any
+	for _, entry := range property[[]properties](dns, "Configuration") {
+		out = append(out, plain(entry))
+	}
+	return out
+}
+
+func plain(props properties) map[string]any {
+	out := make(map[string]any, len(props))
+	for k, v := range props {
+		out[k] = v.Value()
+	}
+	return out
 }
 
 // property returns a property, or the zero value if it is missing or of another

@@ -218,7 +218,7 @@ func azureLease() *nm.Lease {
 // healthy is a machine whose NetworkManager pushes nothing to resolved.
 func healthy() *world {
 	return &world{
-		dev:   nm.Device{Interface: "eth0", Activated: true, Lease: azureLease()},
+		dev:   nm.Device{Interface: "eth0", State: nm.StateActivated, Lease: azureLease()},
 		dns:   nm.DNSConfig{Nameservers: addrs("168.63.129.16 10.0.0.1"), Domains: []string{"a.example"}},
 		route: true,
 	}
@@ -244,7 +244,7 @@ func TestEvents(t *testing.T) {
 		env    []string
 		want   []string
 	}{
-		{name: "first lease: only the check-in", action: nm.DHCP4Change, change: func(w *world) { w.dev.Activated = false }, want: checkedIn},
+		{name: "first lease: only the check-in", action: nm.DHCP4Change, change: func(w *world) { w.dev.State = 70 }, want: checkedIn},
 		{name: "up", action: nm.Up, env: []string{lease}, want: both},
 		{name: "up without a lease leaves before the bus is opened", action: nm.Up, change: func(w *world) { w.dev.Lease = nil }},
 		{name: "dhcp4-change after up", action: nm.DHCP4Change, want: both},
@@ -261,7 +261,7 @@ func TestEvents(t *testing.T) {
 		{name: "lease gone again", action: nm.DHCP4Change, change: func(w *world) { w.dev.Lease = nil }, want: []string{"connect"}},
 		{name: "device gone from NetworkManager", action: nm.DHCP4Change, change: func(w *world) { w.devErr = nm.ErrNoDevice }, want: []string{"connect"}},
 		{name: "device gone from the kernel", action: nm.Up, env: []string{lease}, change: func(w *world) { w.indexErr = fs.ErrNotExist }},
-		{name: "no option 245", action: nm.DHCP4Change, change: func(w *world) { w.dev.Activated, w.dev.Lease.WireServer = false, netip.Addr{} }, want: []string{
+		{name: "no option 245", action: nm.DHCP4Change, change: func(w *world) { w.dev.State, w.dev.Lease.WireServer = 70, netip.Addr{} }, want: []string{
 			"connect",
 			"log checked-in wireserver=168.63.129.16 source=constant via=health interface=eth0 incarnation=7 attempts=1",
 			"log option-245-unusable interface=eth0 reason=the lease has no option 245 wireserver=168.63.129.16",
@@ -503,7 +503,7 @@ func TestLockHeld(t *testing.T) {
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := healthy()
-		w.dev.Activated = false // a dhcp4-change, whose up is among those that leave
+		w.dev.State = 70 // a dhcp4-change, whose up is among those that leave
 		w.records = newStore(t)
 		holder, _, err := w.records.LockLink(t.Context(), 2)
 		if err != nil {
@@ -523,7 +523,7 @@ func TestTurns(t *testing.T) {
 			t.Errorf("the third did %v, %v; want nothing", got, err)
 		}
 		w.mu.Lock()
-		w.dev.Activated = true
+		w.dev.State = nm.StateActivated
 		w.mu.Unlock()
 		holder()
 		if diff := cmp.Diff(sorted(pushed, "connect", logCheckedIn, reported), <-done); diff != "" {

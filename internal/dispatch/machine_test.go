@@ -282,7 +282,10 @@ func (m *model) process(limit time.Duration) *process {
 	bus := &dispatch.Bus{
 		Device: func(ctx context.Context, _ string) (d nm.Device, err error) {
 			err = p.toNM(ctx, func() {
-				d = nm.Device{Interface: "eth0", Activated: m.active}
+				d = nm.Device{Interface: "eth0"}
+				if m.active {
+					d.State = nm.StateActivated
+				}
 				if m.active && !m.static {
 					d.Lease = &nm.Lease{Nameservers: m.lease, Routers: addrs("10.0.0.1")}
 				}

@@ -154,7 +154,7 @@ func (n *Nameservers) reconcile(ctx context.Context, l Link, first *answer) erro
 	if first.err != nil && !errors.Is(first.err, nm.ErrNoDevice) {
 		return first.err
 	}
-	v.Activated = first.dev.Activated
+	v.Activated = first.dev.State == nm.StateActivated
 	if first.dev.Lease != nil {
 		v.Lease = first.dev.Lease.Nameservers
 	}

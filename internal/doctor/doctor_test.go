@@ -107,11 +107,11 @@ var cases = []struct {
 	}, "device fail device-unmanaged; tcp-80 fail tcp-no-answer; record warn trying"},
 	{"disconnected, no profile", func(s *machine.Snapshot) {
 		nothing(s)
-		*device(s) = nm.DeviceInfo{Interface: "eth0", Managed: true, State: 30, Reason: 39}
+		*device(s) = nm.Device{Interface: "eth0", Managed: true, State: 30, Reason: 39}
 	}, "device fail device-disconnected; record fail no-check-in"},
 	{"disconnected, unknown reason", func(s *machine.Snapshot) {
 		nothing(s)
-		*device(s) = nm.DeviceInfo{Interface: "eth0", Managed: true, State: 30, Reason: 99}
+		*device(s) = nm.Device{Interface: "eth0", Managed: true, State: 30, Reason: 99}
 	}, "device fail device-disconnected; record fail no-check-in"},
 	{"no carrier", func(s *machine.Snapshot) { device(s).State = 20 }, "device warn device-no-carrier"},
 	{"external", func(s *machine.Snapshot) { device(s).External, device(s).Lease = true, nil }, "device warn device-external; lease skipped device-external"},
@@ -121,7 +121,7 @@ var cases = []struct {
 	}, "lease fail no-lease; record fail no-check-in"},
 	{"DHCP failed", func(s *machine.Snapshot) {
 		nothing(s)
-		*device(s) = nm.DeviceInfo{Interface: "eth0", Managed: true, State: 30, Reason: 5}
+		*device(s) = nm.Device{Interface: "eth0", Managed: true, State: 30, Reason: 5}
 	}, "lease fail no-lease; record fail no-check-in"},
 	{"static profile", func(s *machine.Snapshot) { device(s).Profile.Method, device(s).Lease = "manual", nil }, "lease warn dhcp-off; option-245 skipped no-lease"},
 	// D11: the cause, not the consequence.
@@ -500,7 +500,7 @@ func noRoute(err error) change {
 func secondNIC(s *machine.Snapshot) {
 	l := azureLease()
 	l.Routes = nil
-	s.NM.V.Devices = append(s.NM.V.Devices, nm.DeviceInfo{Interface: "eth1", Managed: true, State: 100, Profile: nm.Profile{Name: "two"}, Lease: l})
+	s.NM.V.Devices = append(s.NM.V.Devices, nm.Device{Interface: "eth1", Managed: true, State: 100, Profile: nm.Profile{Name: "two"}, Lease: l})
 }
 
 func goalState(err error) change {

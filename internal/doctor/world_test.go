@@ -47,7 +47,7 @@ func healthy() *machine.Snapshot {
 		},
 		NM: machine.Seen[nm.Snapshot]{V: nm.Snapshot{
 			Version: "1.52.1", DNSMode: "systemd-resolved", RcManager: "unmanaged",
-			Devices: []nm.DeviceInfo{{
+			Devices: []nm.Device{{
 				Interface: "eth0", Managed: true, State: 100, Profile: nm.Profile{Name: "Wired connection 1", Method: "auto"},
 				Lease: azureLease(),
 			}},
@@ -94,7 +94,7 @@ func has(servers ...netip.Addr) resolv.Link {
 }
 
 // device is NetworkManager's device of eth0.
-func device(s *machine.Snapshot) *nm.DeviceInfo { return &s.NM.V.Devices[0] }
+func device(s *machine.Snapshot) *nm.Device { return &s.NM.V.Devices[0] }
 
 // creating is a machine that has not checked in: another run is retrying.
 func creating(s *machine.Snapshot) {

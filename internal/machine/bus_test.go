@@ -126,14 +126,14 @@ func TestReadNetworkManager(t *testing.T) {
 	lease := nm.Lease{Address: netip.MustParseAddr("10.77.0.50"), Nameservers: []netip.Addr{azure}, WireServer: azure}
 	want := nm.Snapshot{
 		Version: "1.52.1", DNSMode: "default", RcManager: "symlink",
-		Devices: []nm.DeviceInfo{
+		Devices: []nm.Device{
 			{Interface: "eth0", Managed: true, State: 100, Profile: nm.Profile{Name: "Wired", Method: "auto", IgnoreAutoDNS: true}, Lease: &lease},
 			{Interface: "eth1", Managed: true, State: 30, Reason: 5},
 			{Interface: "veth9", Managed: true, State: 100, Profile: nm.Profile{Name: "veth9"}, External: true},
 		},
 	}
 	addrs := cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})
-	if diff := cmp.Diff(want, got, addrs, cmpopts.IgnoreUnexported(nm.DeviceInfo{}), cmpopts.IgnoreFields(nm.Snapshot{}, "Configuration")); diff != "" {
+	if diff := cmp.Diff(want, got, addrs, cmpopts.IgnoreUnexported(nm.Device{}), cmpopts.IgnoreFields(nm.Snapshot{}, "Configuration")); diff != "" {
 		t.Errorf("NetworkManager (-want +got):\n%s", diff)
 	}
 	wish := nm.DNSConfig{Nameservers: []netip.Addr{azure}, Domains: []string{"a.example"}}

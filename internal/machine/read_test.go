@@ -258,23 +258,23 @@ func TestPick(t *testing.T) {
 		return machine.Link{Name: name, Index: index, Ethernet: true, Hardware: true}
 	}
 	primary := &nm.Lease{Routes: []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}}
-	device := func(name string, l *nm.Lease) nm.DeviceInfo {
-		return nm.DeviceInfo{Interface: name, Managed: true, Lease: l}
+	device := func(name string, l *nm.Lease) nm.Device {
+		return nm.Device{Interface: name, Managed: true, Lease: l}
 	}
 	tests := []struct {
 		name   string
 		links  []machine.Link
 		routes []string
-		nm     []nm.DeviceInfo
+		nm     []nm.Device
 		want   string
 	}{
 		{"nothing", nil, nil, nil, ""},
-		{"the default route", []machine.Link{nic("eth0", 2), nic("eth1", 3)}, []string{"eth1"}, []nm.DeviceInfo{device("eth1", &nm.Lease{Routers: []netip.Addr{{}}})}, "eth1"},
+		{"the default route", []machine.Link{nic("eth0", 2), nic("eth1", 3)}, []string{"eth1"}, []nm.Device{device("eth1", &nm.Lease{Routers: []netip.Addr{{}}})}, "eth1"},
 		{"the first of hardware", []machine.Link{{Name: "tap0", Index: 2, Ethernet: true}, nic("eth9", 3)}, nil, nil, "eth9"},
-		{"the primary one, whatever the metric", []machine.Link{nic("eth0", 2), nic("eth1", 3)}, []string{"eth1", "eth0"}, []nm.DeviceInfo{device("eth0", primary), device("eth1", &nm.Lease{})}, "eth0"},
-		{"of a VF and its twin the preferred", []machine.Link{nic("eth0", 2), nic("enP1", 3)}, []string{"enP1", "eth0"}, []nm.DeviceInfo{device("eth0", primary), device("enP1", primary)}, "enP1"},
+		{"the primary one, whatever the metric", []machine.Link{nic("eth0", 2), nic("eth1", 3)}, []string{"eth1", "eth0"}, []nm.Device{device("eth0", primary), device("eth1", &nm.Lease{})}, "eth0"},
+		{"of a VF and its twin the preferred", []machine.Link{nic("eth0", 2), nic("enP1", 3)}, []string{"enP1", "eth0"}, []nm.Device{device("eth0", primary), device("enP1", primary)}, "enP1"},
 		// D15
-		{"the primary one has no lease", []machine.Link{nic("eth0", 2), nic("eth1", 3)}, []string{"eth1"}, []nm.DeviceInfo{device("eth0", nil), device("eth1", &nm.Lease{})}, "eth0"},
+		{"the primary one has no lease", []machine.Link{nic("eth0", 2), nic("eth1", 3)}, []string{"eth1"}, []nm.Device{device("eth0", nil), device("eth1", &nm.Lease{})}, "eth0"},
 	}
 	for _, tt := range tests {
 		s := machine.Snapshot{Kernel: machine.Kernel{Links: tt.links, DefaultRoutes: tt.routes}, NM: machine.Seen[nm.Snapshot]{V: nm.Snapshot{Devices: tt.nm}}}

@@ -14,7 +14,7 @@ import (
 )
 
 // Device returns NetworkManager's device of the checked interface.
-func (s *Snapshot) Device() (nm.DeviceInfo, bool) { return s.NM.V.Device(s.Interface) }
+func (s *Snapshot) Device() (nm.Device, bool) { return s.NM.V.Device(s.Interface) }
 
 // NetworkdLink returns systemd-networkd's link of an interface, zero without one.
 func (s *Snapshot) NetworkdLink(iface string) networkd.Link {

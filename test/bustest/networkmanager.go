@@ -30,7 +30,8 @@ type NetworkManager struct {
 	Conn *dbus.Conn // the connection that it is on
 
 	mu      sync.Mutex
-	devices map[string]dbus.ObjectPath
+	devices map[string]dbus.ObjectPath // what GetDeviceByIpIface returns
+	objects map[dbus.ObjectPath]map[string]map[string]dbus.Variant
 	hang    chan struct{}
 }
 
@@ -50,8 +51,7 @@ func (b *Bus) ExportNetworkManager(devices []Device, configuration []map[string]
 	if err != nil {
 		return nil, err
 	}
-	n := &NetworkManager{Conn: conn, devices: map[string]dbus.ObjectPath{}}
-	paths := []dbus.ObjectPath{}
+	n := &NetworkManager{Conn: conn, devices: map[string]dbus.ObjectPath{}, objects: map[dbus.ObjectPath]map[string]map[string]dbus.Variant{}}
 	for i, d := range devices {
 		path := dbus.ObjectPath(fmt.Sprintf("%s/Devices/%d", nmPath, i+1))
 		config := dbus.ObjectPath("/")
@@ -77,7 +77,6 @@ func (b *Bus) ExportNetworkManager(devices []Device, configuration []map[string]
 			"Ip4Config": ip4,
 		}))
 		n.devices[d.Interface] = path
-		paths = append(paths, path)
 	}
 	entries := make([]map[string]dbus.Variant, len(configuration))
 	for i, c := range configuration {
@@ -87,18 +86,18 @@ func (b *Bus) ExportNetworkManager(devices []Device, configuration []map[string]
 		}
 	}
 	err = errors.Join(err, n.export(nmPath+"/DnsManager", nmName+".DnsManager", map[string]any{"Configuration": entries}))
-	err = errors.Join(err, n.export(nmPath, nmName, map[string]any{
-		"Devices": paths, "GlobalDnsConfiguration": map[string]dbus.Variant{},
-	}))
-	table := map[string]any{"GetDeviceByIpIface": n.deviceByIPIface}
-	return n, errors.Join(err, n.Conn.ExportMethodTable(table, nmPath, nmName), own(n.Conn, nmName))
+	err = errors.Join(err, n.export(nmPath, nmName, map[string]any{"GlobalDnsConfiguration": map[string]dbus.Variant{}}))
+	methods, all := map[string]any{"GetDeviceByIpIface": n.deviceByIPIface}, map[string]any{"GetManagedObjects": n.managedObjects}
+	return n, errors.Join(err, n.Conn.ExportMethodTable(methods, nmPath, nmName),
+		n.Conn.ExportMethodTable(all, "/org/freedesktop", "org.freedesktop.DBus.ObjectManager"), own(n.Conn, nmName))
 }
 
 func (n *NetworkManager) export(path dbus.ObjectPath, iface string, values map[string]any) error {
-	props := map[string]*prop.Prop{}
+	props, all := map[string]*prop.Prop{}, map[string]dbus.Variant{}
 	for name, v := range values {
-		props[name] = &prop.Prop{Value: v}
+		props[name], all[name] = &prop.Prop{Value: v}, dbus.MakeVariant(v)
 	}
+	n.objects[path] = map[string]map[string]dbus.Variant{iface: all}
 	_, err := prop.Export(n.Conn, path, prop.Map{iface: props})
 	return err
 }
@@ -109,6 +108,10 @@ func (n *NetworkManager) Hang(t testing.TB) {
 	defer n.mu.Unlock()
 	n.hang = make(chan struct{})
 	t.Cleanup(func() { close(n.hang) })
+}
+
+func (n *NetworkManager) managedObjects() (map[dbus.ObjectPath]map[string]map[string]dbus.Variant, *dbus.Error) {
+	return n.objects, nil
 }
 
 func (n *NetworkManager) deviceByIPIface(iface string) (dbus.ObjectPath, *dbus.Error) {

@@ -57,7 +57,7 @@ func healthy() *machine.Snapshot {
 		Platform: machine.Platform{Azure: true, Why: "ignition.platform.id=azure"}, Interface: "eth0",
 		Records: machine.Records{BootID: bootID, CheckIn: machine.Seen[boot.CheckIn]{V: ready()}, Links: map[string]machine.Seen[boot.Link]{}},
 		NM: machine.Seen[nm.Snapshot]{V: nm.Snapshot{
-			Devices:       []nm.DeviceInfo{{Interface: "eth0", State: 100, Managed: true, Lease: &nm.Lease{Nameservers: []netip.Addr{azureDNS}}}, {Interface: "veth9"}},
+			Devices:       []nm.Device{{Interface: "eth0", State: 100, Managed: true, Lease: &nm.Lease{Nameservers: []netip.Addr{azureDNS}}}, {Interface: "veth9"}},
 			Configuration: []map[string]any{{"interface": "eth0", "nameservers": []string{"168.63.129.16"}, "domains": []string{"a.example"}}},
 		}},
 		Networkd: machine.Seen[[]networkd.Link]{Err: networkd.ErrNotRunning},
@@ -106,7 +106,7 @@ func TestStatus(t *testing.T) {
 			m.Records.CheckIn.V.State, m.Records.CheckIn.V.Source = boot.Failed, boot.FromOperator
 		}, false},
 		{"two-interfaces", func(m *machine.Snapshot) {
-			m.NM.V.Devices = append(m.NM.V.Devices, nm.DeviceInfo{Interface: "eth1", Lease: &nm.Lease{Nameservers: []netip.Addr{other}}})
+			m.NM.V.Devices = append(m.NM.V.Devices, nm.Device{Interface: "eth1", Lease: &nm.Lease{Nameservers: []netip.Addr{other}}})
 			m.NM.V.Configuration = append(m.NM.V.Configuration, map[string]any{"interface": "eth1", "nameservers": []string{"dns+tls://203.0.113.1#name"}})
 			m.Kernel.DefaultRoutes = []string{"tun0", "eth0"}
 			m.Resolved.V.Links[3], m.Resolved.V.Links[4] = servers(other), servers(other)
