@@ -17,9 +17,9 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
-// checkIn is the command check-in, which nm-azure-checkin.service runs. Without
+// defineCheckIn defines check-in, which nm-azure-checkin.service runs. Without
 // --server it also configures the nameservers that the hook could not, in parallel.
-func checkIn(flags *flag.FlagSet) func() (int, error) {
+func defineCheckIn(flags *flag.FlagSet) func() (int, error) {
 	force := flags.Bool("force", false, "report Ready even if this boot has a report already")
 	timeout := timeoutFlag(flags, noTimeout, "give up after `DURATION`, such as 90s or 20m; by default never")
 	operator := dispatch.Target{Source: boot.FromOperator}
@@ -67,7 +67,7 @@ func waitingFor(err error) {
 func reportReady(ctx context.Context, c *dispatch.CheckIn, root fs.FS, t dispatch.Target, force bool) (int, error) {
 	rec, done := c.Done()
 	if done && !force {
-		report(rec, "already ")
+		printRecord(rec, "already ")
 		return exitDone, nil
 	}
 	if !t.Server.IsValid() {
@@ -76,7 +76,7 @@ func reportReady(ctx context.Context, c *dispatch.CheckIn, root fs.FS, t dispatc
 	rec, err := c.Follow(ctx, t, force)
 	switch {
 	case err == nil:
-		report(rec, "")
+		printRecord(rec, "")
 		return exitDone, nil
 	case errors.Is(ctx.Err(), context.Canceled): // stopped by a signal, which is not a failure
 		printf(os.Stdout, "stopped before the check-in succeeded, attempts: %d\n", rec.Attempts)
@@ -87,9 +87,9 @@ func reportReady(ctx context.Context, c *dispatch.CheckIn, root fs.FS, t dispatc
 	return exitFailed, err
 }
 
-// report prints the record. A failure that was reported in this boot is final, so the
+// printRecord prints it. A failure that was reported in this boot is final, so the
 // unit must not be restarted.
-func report(rec boot.CheckIn, already string) {
+func printRecord(rec boot.CheckIn, already string) {
 	if rec.State == boot.Failed {
 		printf(os.Stdout, "not checked in: ProvisioningFailed was reported in this boot; use --force to check in anyway\n")
 		return

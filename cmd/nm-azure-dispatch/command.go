@@ -38,12 +38,12 @@ type subcommand struct {
 // subcommands returns all commands, in the order of --help.
 func subcommands() []subcommand {
 	return []subcommand{
-		{"check-in", "[OPTION ...]", "report to Azure that this VM is ready, once per boot", checkIn},
-		{"doctor", "[OPTION ...]", "run all checks and print a remedy for each failure; read-only", runDoctor},
-		{"hook", "INTERFACE ACTION", "handle an event of NetworkManager's dispatcher", wrongHook},
-		{"report-failure", "[OPTION ...]", "report to Azure that provisioning failed; needs a reason", reportFailure},
-		{"status", "[OPTION ...]", "print this boot's check-in and each link's nameservers", printStatus},
-		{"version", "", "print the versions of the program, of Go and of its modules", printVersion},
+		{"check-in", "[OPTION ...]", "report to Azure that this VM is ready, once per boot", defineCheckIn},
+		{"doctor", "[OPTION ...]", "run all checks and print a remedy for each failure; read-only", defineDoctor},
+		{"hook", "INTERFACE ACTION", "handle an event of NetworkManager's dispatcher", defineHook},
+		{"report-failure", "[OPTION ...]", "report to Azure that provisioning failed; needs a reason", defineReportFailure},
+		{"status", "[OPTION ...]", "print this boot's check-in and each link's nameservers", defineStatus},
+		{"version", "", "print the versions of the program, of Go and of its modules", defineVersion},
 	}
 }
 
@@ -118,14 +118,15 @@ func (c subcommand) help(flags *flag.FlagSet) string {
 	return strings.TrimRight("usage: nm-azure-dispatch "+c.name+" "+c.args, " ") + "\n\n" + c.summary + "\n" + options
 }
 
-// wrongHook reports a wrong number of arguments of hook; main handles the right one.
-func wrongHook(flags *flag.FlagSet) func() (int, error) {
+// defineHook defines hook for --help and a wrong number of arguments; main handles the
+// right one.
+func defineHook(flags *flag.FlagSet) func() (int, error) {
 	return func() (int, error) {
 		return exitUsage, fmt.Errorf("%d arguments, want 2: INTERFACE ACTION", flags.NArg())
 	}
 }
 
-func printVersion(*flag.FlagSet) func() (int, error) {
+func defineVersion(*flag.FlagSet) func() (int, error) {
 	return func() (int, error) {
 		fmt.Printf("nm-azure-dispatch %s\n%s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		if info, ok := debug.ReadBuildInfo(); ok {

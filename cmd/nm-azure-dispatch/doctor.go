@@ -11,8 +11,9 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 )
 
-// runDoctor checks everything between this machine and Azure, and changes nothing.
-func runDoctor(flags *flag.FlagSet) func() (int, error) {
+// defineDoctor defines doctor, which checks everything between this machine and Azure, and
+// changes nothing.
+func defineDoctor(flags *flag.FlagSet) func() (int, error) {
 	o := machine.Options{Network: true, Units: doctor.Agents()}
 	asJSON := flags.Bool("json", false, "print JSON, docs/schema/doctor.json")
 	flags.Func("name", "resolve `NAME`, by default the domain of the lease, or azure.microsoft.com", func(s string) error {

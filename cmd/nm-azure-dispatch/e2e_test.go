@@ -91,7 +91,7 @@ func requests(s *wiretest.Server) (out []string) {
 	return out
 }
 
-// Not an event of ours, a slave device, another platform: no socket, no file, no word.
+// Not an event of ours, a port of a bridge, another platform: no socket, no file, no word.
 func TestNothingToDo(t *testing.T) {
 	inside(t, func(t *testing.T, m *machine) {
 		server, journal := m.wireServer(wiretest.Script{}), m.journald()
@@ -104,7 +104,7 @@ func TestNothingToDo(t *testing.T) {
 			{"no device", "none", "hostname", ""},
 			{"static up", "lo", "up", ""},
 			{"down with nothing of ours", "lo", "down", ""},
-			{"slave", "v0", "dhcp4-change", ""},
+			{"port", "v0", "dhcp4-change", ""},
 			{"another platform", "lo", "dhcp4-change", "ignition.platform.id=qemu"},
 			{"no platform", "lo", "dhcp4-change", "quiet"},
 		} {

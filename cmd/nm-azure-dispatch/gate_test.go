@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The gate starts the program for our events of devices that are nobody's slave, on machines that can be Azure, and
+// The gate starts the program for our events of devices that are no port of another, on machines that can be Azure, and
 // starts nothing else. It gets no environment at all, not even PATH.
 func TestGate(t *testing.T) {
 	gate, err := os.ReadFile("../../packaging/rpm/90-nm-azure-dispatch")
@@ -29,8 +29,8 @@ func TestGate(t *testing.T) {
 		{"no command line", "eth0", "up", "", tag, true},
 		{"another event", "", "connectivity-change", "ignition.platform.id=azure", tag, false},
 		{"pre-up", "eth0", "pre-up", "ignition.platform.id=azure", tag, false},
-		{"a slave now, and it went down before", "eth1", "down", "ignition.platform.id=azure", tag, true},
-		{"slave", "eth1", "up", "ignition.platform.id=azure", tag, false},
+		{"a port now, and it went down before", "eth1", "down", "ignition.platform.id=azure", tag, true},
+		{"port", "eth1", "up", "ignition.platform.id=azure", tag, false},
 		{"bond", "eth2", "up", "ignition.platform.id=azure", tag, false},
 		{"VRF", "eth3", "up", "ignition.platform.id=azure", tag, true},
 		{"another platform", "eth0", "up", "ignition.platform.id=qemu", "", false},

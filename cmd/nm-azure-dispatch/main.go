@@ -47,7 +47,7 @@ func event(args []string) int {
 		return exitUsage
 	}
 	root := os.DirFS("/")
-	if !ev.Concerns() || ev.Action != nm.Down && link.Slave(root, ev.Interface) {
+	if !ev.Concerns() || ev.Action != nm.Down && link.IsPort(root, ev.Interface) {
 		return exitDone // a device that becomes a port goes down first, and its nameservers are removed then
 	}
 	is, _, err := azure.Detect(root)

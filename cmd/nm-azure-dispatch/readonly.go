@@ -15,7 +15,7 @@ func snapshot(o machine.Options) *machine.Snapshot {
 	ctx, stop := untilStopped()
 	defer stop()
 	o.Root, o.Records, o.Own, o.User = os.DirFS("/"), stateDir, ownAddrs(), os.Geteuid()
-	o.Connect, o.UserAgent = sysbus.Connect, "nm-azure-dispatch/"+version
+	o.Connect, o.UserAgent = sysbus.Connect, userAgent()
 	return machine.Read(ctx, o)
 }
 

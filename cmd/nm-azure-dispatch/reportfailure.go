@@ -17,10 +17,10 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
-// reportFailure reports to Azure that provisioning failed. It is for an initrd and
+// defineReportFailure defines report-failure. It is for an initrd and
 // for emergency.target: it uses neither NetworkManager nor the bus, and sends to
 // the default address.
-func reportFailure(flags *flag.FlagSet) func() (int, error) {
+func defineReportFailure(flags *flag.FlagSet) func() (int, error) {
 	reason := flags.String("reason", "", fmt.Sprintf("the reason is `TEXT`, at most %d characters", wire.MaxDescription))
 	failedUnits := flags.Bool("failed-units", false, "the reason is the failed units and what they logged last")
 	timeout := timeoutFlag(flags, defaultTimeout, "give up after `DURATION`, such as 90s or 20m; by default 5m")
@@ -43,13 +43,13 @@ func reportFailure(flags *flag.FlagSet) func() (int, error) {
 			if *failedUnits {
 				*reason = failure.Describe(ctx, wire.MaxDescription, boot.SinceBoot())
 			}
-			return fail(ctx, c, *reason)
+			return reportFailed(ctx, c, *reason)
 		})
 	}
 }
 
-// fail reports the failure and prints the result.
-func fail(ctx context.Context, c *dispatch.CheckIn, reason string) (int, error) {
+// reportFailed reports the failure to Azure and prints the result.
+func reportFailed(ctx context.Context, c *dispatch.CheckIn, reason string) (int, error) {
 	rec, err := c.Fail(ctx, dispatch.DefaultTarget("", ""), reason)
 	switch {
 	case errors.Is(err, dispatch.ErrReady):

@@ -7,9 +7,8 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 )
 
-// printStatus prints the status of this boot's check-in and of the nameservers. Any user
-// may run it.
-func printStatus(flags *flag.FlagSet) func() (int, error) {
+// defineStatus defines status, which any user may run.
+func defineStatus(flags *flag.FlagSet) func() (int, error) {
 	asJSON := flags.Bool("json", false, "print JSON, docs/schema/status.json")
 	return func() (int, error) {
 		m := snapshot(machine.Options{})

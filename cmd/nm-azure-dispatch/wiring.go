@@ -45,31 +45,23 @@ func newEnv(ctx context.Context, root fs.FS, log func(journal.Kind, ...slog.Attr
 
 // newCheckIn returns a check-in that uses the WireServer's client and the records.
 func newCheckIn(root fs.FS, env *dispatch.Env) *dispatch.CheckIn {
+	_, notInitrd := fs.Stat(root, "etc/initrd-release") // os-release(5)
+	host := &kvp.Reporter{
+		Path: kvp.Path, Agent: userAgent(), BootID: env.Store.BootID,
+		Booted: time.Now().Add(-boot.SinceBoot()), VMID: kvp.VMID(root),
+	}
 	return &dispatch.CheckIn{
 		Env:       env,
-		UserAgent: "nm-azure-dispatch/" + version,
-		Initrd:    inInitrd(root),
+		UserAgent: userAgent(),
+		Initrd:    notInitrd == nil,
 		Report: func(ctx context.Context, r *wire.Reporter, h wire.Health) (wire.Outcome, error) {
 			return r.Report(ctx, h)
 		},
-		TellHost: tellHost(root, env.Store.BootID),
+		TellHost: host.Report,
 	}
 }
 
-// inInitrd reports whether this is an initrd, os-release(5).
-func inInitrd(root fs.FS) bool {
-	_, err := fs.Stat(root, "etc/initrd-release")
-	return err == nil
-}
-
-// tellHost returns a function that writes the record for Azure's host.
-func tellHost(root fs.FS, bootID string) func(string) {
-	r := &kvp.Reporter{
-		Path: kvp.Path, Agent: "nm-azure-dispatch/" + version, BootID: bootID,
-		Booted: time.Now().Add(-boot.SinceBoot()), VMID: kvp.VMID(root),
-	}
-	return r.Report
-}
+func userAgent() string { return "nm-azure-dispatch/" + version }
 
 // connect opens the bus for the clients of NetworkManager and systemd-resolved.
 func connect(ctx, limit context.Context) (*dispatch.Bus, error) {
@@ -97,15 +89,12 @@ func connect(ctx, limit context.Context) (*dispatch.Bus, error) {
 // ownAddrs returns the addresses of all interfaces. If the kernel does not answer
 // there are none, and only systemd-resolved checks for the machine's own addresses.
 func ownAddrs() []netip.Addr {
-	all, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil
-	}
-	var out []netip.Addr
+	all, _ := net.InterfaceAddrs()
+	var addrs []netip.Addr
 	for _, a := range all {
 		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			out = append(out, p.Addr())
+			addrs = append(addrs, p.Addr())
 		}
 	}
-	return out
+	return addrs
 }

@@ -33,10 +33,10 @@ func Index(root fs.FS, iface string) (int, error) {
 	return n, nil
 }
 
-// Slave reports whether the interface is a port of a bond, bridge or similar device:
+// IsPort reports whether the interface is a port of a bond, bridge or similar device:
 // the lease is then its master's. Azure's accelerated networking makes such
 // pairs. A VRF, the master with the flags MASTER and NOARP, has no lease.
-func Slave(root fs.FS, iface string) bool {
+func IsPort(root fs.FS, iface string) bool {
 	if _, err := fs.Lstat(root, classNet+iface+"/master"); err != nil {
 		return false
 	}

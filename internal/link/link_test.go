@@ -33,7 +33,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-func TestSlave(t *testing.T) {
+func TestIsPort(t *testing.T) {
 	flags := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
 	root := fstest.MapFS{
 		"sys/class/net/eth0/ifindex":      {Data: []byte("2\n")},
@@ -43,8 +43,8 @@ func TestSlave(t *testing.T) {
 		"sys/class/net/eth4/master/flags": flags("0x4c1\n"),  // a VRF
 	}
 	for iface, want := range map[string]bool{"eth0": false, "gone": false, "eth1": true, "eth2": true, "eth3": true, "eth4": false} {
-		if got := link.Slave(root, iface); got != want {
-			t.Errorf("%s: slave %v, want %v", iface, got, want)
+		if got := link.IsPort(root, iface); got != want {
+			t.Errorf("%s: port %v, want %v", iface, got, want)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func readKernel(root fs.FS, own []netip.Addr) Kernel {
 		l.Index, _ = link.Index(root, l.Name)
 		dir := path.Join(classNet, l.Name)
 		kind := strings.TrimSpace(text(root, dir+"/type"))
-		l.Ethernet = kind == "1" && !exists(root, dir+"/bridge") && !link.Slave(root, l.Name) // ARPHRD_ETHER
+		l.Ethernet = kind == "1" && !exists(root, dir+"/bridge") && !link.IsPort(root, l.Name) // ARPHRD_ETHER
 		l.Hardware = exists(root, dir+"/device")
 		k.Links = append(k.Links, l)
 	}
