@@ -30,10 +30,10 @@ const envAction = "NM_DISPATCHER_ACTION"
 
 func main() {
 	args := os.Args[1:]
-	if len(args) == 3 && args[0] == "hook" {
+	switch {
+	case len(args) == 3 && args[0] == "hook":
 		os.Exit(event(args[1:]))
-	}
-	if len(args) == 2 && args[1] != "" && args[1] == os.Getenv(envAction) {
+	case len(args) == 2 && args[1] != "" && args[1] == os.Getenv(envAction):
 		os.Exit(event(args))
 	}
 	os.Exit(command(args))

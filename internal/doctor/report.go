@@ -43,11 +43,11 @@ func (r Report) Print(w io.Writer, colours bool) error {
 	count := map[Verdict]int{}
 	for _, s := range r.Steps {
 		count[s.Verdict]++
-		verdict := term.Pad(string(s.Verdict), verdictColumns)
+		verdict := fmt.Sprintf("%-*s", verdictColumns, s.Verdict)
 		if colours {
 			verdict = verdictColours[s.Verdict].Paint(verdict)
 		}
-		b.WriteString(term.Pad(s.Name, nameColumns) + verdict + term.Indent(s.Seen, textColumn) + "\n")
+		fmt.Fprintf(&b, "%-*s%s%s\n", nameColumns, s.Name, verdict, term.Indent(s.Seen, textColumn))
 		if s.Remedy != "" {
 			b.WriteString(s.remedy())
 		}

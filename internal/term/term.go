@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Width is the columns that lines are kept within.
+// Width is the length of a line, in columns.
 const Width = 80
 
-// Colour is a terminal's, ECMA-48 section 8.3.117.
+// Colour is an ANSI colour, ECMA-48 section 8.3.117.
 type Colour string
 
-// The colours in use. Plain is none.
+// Colours in use; Plain is none.
 const (
 	Plain  Colour = ""
 	Red    Colour = "31"
@@ -24,7 +24,7 @@ const (
 	Faint  Colour = "2"
 )
 
-// Paint puts text in a colour.
+// Paint returns the text in the colour.
 func (c Colour) Paint(text string) string {
 	if c == Plain {
 		return text
@@ -32,8 +32,8 @@ func (c Colour) Paint(text string) string {
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
 }
 
-// Colours reports whether to write in colour to a file: to a terminal that can
-// do it, unless the user has set NO_COLOR (no-color.org).
+// Colours reports whether to write in colour to a file: to a terminal that supports
+// it, unless the user has set NO_COLOR (no-color.org).
 func Colours(f *os.File, getenv func(string) string) bool {
 	if getenv("NO_COLOR") != "" || getenv("TERM") == "dumb" {
 		return false
@@ -42,15 +42,9 @@ func Colours(f *os.File, getenv func(string) string) bool {
 	return err == nil
 }
 
-// Pad fills text up with blanks to a number of columns.
-func Pad(text string, columns int) string {
-	return text + strings.Repeat(" ", max(columns-utf8.RuneCountInString(text), 0))
-}
-
-// Indent breaks text into lines that end within Width if they begin in the
-// given column, and puts that many blanks before each but the first. A word
-// that is too long stays whole. Control characters become blanks: the text may
-// be from anywhere.
+// Indent breaks text that begins in the given column into lines of at most Width
+// columns, and indents all but the first. A word that is too long stays whole.
+// Control characters become blanks: the text can come from another machine.
 func Indent(text string, column int) string {
 	var b strings.Builder
 	at := column

@@ -33,15 +33,6 @@ func TestIndent(t *testing.T) {
 	}
 }
 
-func TestPad(t *testing.T) {
-	if got := term.Pad("ä", 3); got != "ä  " {
-		t.Errorf("%q", got)
-	}
-	if got := term.Pad("abcd", 3); got != "abcd" {
-		t.Errorf("%q", got)
-	}
-}
-
 func TestPaint(t *testing.T) {
 	if got := term.Red.Paint("x"); got != "\x1b[31mx\x1b[0m" {
 		t.Errorf("%q", got)

@@ -28,7 +28,7 @@ type printer struct {
 // line adds a line unless its text is empty.
 func (p *printer) line(subject, label, text string) {
 	if text != "" {
-		p.WriteString(term.Pad(subject, subjectColumns) + term.Pad(label, labelColumns) + term.Indent(text, textColumn) + "\n")
+		fmt.Fprintf(p, "%-*s%-*s%s\n", subjectColumns, subject, labelColumns, label, term.Indent(text, textColumn))
 	}
 }
 
@@ -37,7 +37,7 @@ func (p *printer) state(text string, c term.Colour) {
 	if !p.colours {
 		c = term.Plain
 	}
-	p.WriteString(term.Pad("check-in", subjectColumns) + term.Pad("state", labelColumns) + c.Paint(text) + "\n")
+	fmt.Fprintf(p, "%-*s%-*s%s\n", subjectColumns, "check-in", labelColumns, "state", c.Paint(text))
 }
 
 // Print writes the status for a terminal of 80 columns.

@@ -120,7 +120,7 @@ func (m *machine) during(ctx context.Context, f func() error) error {
 	zero := all[lease].at
 	for _, one := range slices.DeleteFunc(all, func(m moment) bool { return m.at.Before(began) }) {
 		at := fmt.Sprintf("%+8.3f s  ", one.at.Sub(zero).Seconds())
-		who := term.Pad(one.who, 12)
+		who := fmt.Sprintf("%-12s", one.who)
 		fmt.Fprintln(m.w, m.paint(term.Faint, at)+who+term.Indent(one.what, len(at)+len(who)))
 	}
 	return nil
