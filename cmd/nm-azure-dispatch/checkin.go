@@ -73,9 +73,9 @@ func reportReady(ctx context.Context, c *dispatch.CheckIn, root fs.FS, t dispatc
 	if !t.Server.IsValid() {
 		t, c.NextTarget = followLeases(ctx, root)
 	}
-	rec, err := c.Follow(ctx, t, force)
+	rec, err := c.Follow(ctx, t, wire.Ready(), force)
 	switch {
-	case err == nil:
+	case err == nil || errors.Is(err, dispatch.ErrDone):
 		printRecord(rec, "")
 		return exitDone, nil
 	case errors.Is(ctx.Err(), context.Canceled): // stopped by a signal, which is not a failure

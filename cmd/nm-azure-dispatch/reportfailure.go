@@ -50,12 +50,12 @@ func defineReportFailure(flags *flag.FlagSet) func() (int, error) {
 
 // reportFailed reports the failure to Azure and prints the result.
 func reportFailed(ctx context.Context, c *dispatch.CheckIn, reason string) (int, error) {
-	rec, err := c.Fail(ctx, dispatch.DefaultTarget("", ""), reason)
+	rec, err := c.Follow(ctx, dispatch.DefaultTarget("", ""), wire.ProvisioningFailed(reason), false)
 	switch {
-	case errors.Is(err, dispatch.ErrReady):
-		return exitFailed, fmt.Errorf("refused: %w", err)
-	case errors.Is(err, dispatch.ErrReported):
-		printf(os.Stdout, "nothing to do: %v, at %s\n", err, rec.UpdatedAt.Format(time.RFC3339))
+	case errors.Is(err, dispatch.ErrDone) && rec.State == boot.Ready:
+		return exitFailed, errors.New("refused: this boot has already been reported as ready")
+	case errors.Is(err, dispatch.ErrDone):
+		printf(os.Stdout, "nothing to do: a failure was already reported to Azure in this boot, at %s\n", rec.UpdatedAt.Format(time.RFC3339))
 		return exitDone, nil
 	case err != nil:
 		c.GiveUp(rec, err.Error())

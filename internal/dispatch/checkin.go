@@ -32,72 +32,8 @@ type CheckIn struct {
 	NextTarget func(ctx context.Context, current netip.Addr) (Target, bool)
 }
 
-// Run reports Ready, unless Ready or a failure was reported in this boot already;
-// force reports it in any case. It returns the record of this boot. The error is
-// boot.ErrLocked if another process is checking in; otherwise it is why the
-// context ended without success.
-func (c *CheckIn) Run(ctx context.Context, t Target, force bool) (boot.CheckIn, error) {
-	if rec, done := c.Done(); done && !force {
-		return rec, nil // also while the process that did it still holds the lock
-	}
-	unlock, err := c.orWithout(c.Store.LockCheckIn())
-	if err != nil {
-		return boot.CheckIn{}, err
-	}
-	defer unlock()
-	rec, done := c.Done() // the previous holder of the lock may have done it
-	if done && !force {
-		return rec, nil
-	}
-	return c.send(ctx, t, rec, done, wire.Ready())
-}
-
-// Follow is like Run, but waits for another process that is checking in, and takes
-// over if that one ends without success.
-func (c *CheckIn) Follow(ctx context.Context, t Target, force bool) (boot.CheckIn, error) {
-	return whileLocked(ctx, func() (boot.CheckIn, error) { return c.Run(ctx, t, force) })
-}
-
-// whileLocked calls f again until it gets the lock or ctx ends.
-func whileLocked(ctx context.Context, f func() (boot.CheckIn, error)) (boot.CheckIn, error) {
-	for {
-		rec, err := f()
-		if !errors.Is(err, boot.ErrLocked) {
-			return rec, err
-		}
-		if !wait(ctx, followPoll) {
-			return rec, fmt.Errorf("%w, and has not ended: %w; see nm-azure-dispatch status", err, context.Cause(ctx))
-		}
-	}
-}
-
-// ErrReady is returned by Fail if Ready was reported in this boot: a failure would
-// contradict it.
-var ErrReady = errors.New("this boot has already been reported as ready")
-
-// ErrReported is returned by Fail if a failure was reported in this boot already.
-var ErrReported = errors.New("a failure was already reported to Azure in this boot")
-
-// Fail reports that provisioning failed, and why. Afterwards Ready is reported in
-// this boot only by force. The error is ErrReady after a Ready, ErrReported after
-// a failure; otherwise it is why the context ended without success.
-func (c *CheckIn) Fail(ctx context.Context, t Target, reason string) (boot.CheckIn, error) {
-	return whileLocked(ctx, func() (boot.CheckIn, error) {
-		unlock, err := c.orWithout(c.Store.LockCheckIn())
-		if err != nil {
-			return boot.CheckIn{}, err
-		}
-		defer unlock()
-		rec, done := c.Done()
-		switch {
-		case rec.State == boot.Ready:
-			return rec, ErrReady
-		case done:
-			return rec, ErrReported
-		}
-		return c.send(ctx, t, rec, false, wire.ProvisioningFailed(reason))
-	})
-}
+// ErrDone is returned if this boot has a final report already.
+var ErrDone = errors.New("this boot has a report already")
 
 // Done returns the record of this boot, and whether only force changes it. A record
 // that cannot be read counts as none. A failure that was reported from the initrd is
@@ -107,7 +43,40 @@ func (c *CheckIn) Done() (rec boot.CheckIn, done bool) {
 	return rec, rec.State == boot.Ready || rec.State == boot.Failed && (c.Initrd || !rec.Initrd)
 }
 
-// GiveUp logs that a check-in ended without success, and why.
+// Run reports the health, and returns the record of this boot. The error is ErrDone
+// after a final report, unless force is set, and boot.ErrLocked if another process is
+// reporting; otherwise it is why the context ended without success.
+func (c *CheckIn) Run(ctx context.Context, t Target, h wire.Health, force bool) (boot.CheckIn, error) {
+	if rec, done := c.Done(); done && !force {
+		return rec, ErrDone // also while the process that did it still holds the lock
+	}
+	unlock, err := c.orWithout(c.Store.LockCheckIn())
+	if err != nil {
+		return boot.CheckIn{}, err
+	}
+	defer unlock()
+	rec, done := c.Done() // the previous holder of the lock may have done it
+	if done && !force {
+		return rec, ErrDone
+	}
+	return c.send(ctx, t, h, rec, done)
+}
+
+// Follow is like Run, but waits for another process that is reporting, and takes
+// over if that one ends without success.
+func (c *CheckIn) Follow(ctx context.Context, t Target, h wire.Health, force bool) (boot.CheckIn, error) {
+	for {
+		rec, err := c.Run(ctx, t, h, force)
+		if !errors.Is(err, boot.ErrLocked) {
+			return rec, err
+		}
+		if !wait(ctx, followPoll) {
+			return rec, fmt.Errorf("%w, and has not ended: %w; see nm-azure-dispatch status", err, context.Cause(ctx))
+		}
+	}
+}
+
+// GiveUp logs that a report ended without success, and why.
 func (c *CheckIn) GiveUp(rec boot.CheckIn, why string, more ...slog.Attr) {
 	c.Log(journal.GivenUp, append([]slog.Attr{
 		slog.String("wireserver", rec.WireServer), slog.Int("attempts", rec.Attempts), slog.String("last_error", why),

@@ -47,34 +47,34 @@ var otherServer = dispatch.Target{Server: netip.MustParseAddr("100.64.0.7"), Sou
 func TestForceKeepsWhatIsFinal(t *testing.T) {
 	t.Run("ready", func(t *testing.T) {
 		w := &world{}
-		if _, err := w.checkIn(t).Run(t.Context(), otherServer, false); err != nil {
+		if _, err := w.checkIn(t).Run(t.Context(), otherServer, wire.Ready(), false); err != nil {
 			t.Fatal(err)
 		}
 		before, _ := w.records.CheckIn()
-		if _, err := w.checkIn(t, errors.New("refused")).Run(t.Context(), otherServer, true); err == nil {
+		if _, err := w.checkIn(t, errors.New("refused")).Run(t.Context(), otherServer, wire.Ready(), true); err == nil {
 			t.Fatal("no error")
 		}
 		after, _ := w.records.CheckIn()
 		if diff := cmp.Diff(before, after); diff != "" {
 			t.Errorf("record (-before +after):\n%s", diff)
 		}
-		if _, err := w.checkIn(t).Fail(t.Context(), otherServer, "late"); !errors.Is(err, dispatch.ErrReady) {
+		if _, err := w.checkIn(t).Follow(t.Context(), otherServer, wire.ProvisioningFailed("late"), false); !errors.Is(err, dispatch.ErrDone) {
 			t.Errorf("failure after Ready: %v", err)
 		}
 	})
 	t.Run("failed", func(t *testing.T) {
 		w := &world{}
-		if _, err := w.checkIn(t).Fail(t.Context(), otherServer, "disks"); err != nil {
+		if _, err := w.checkIn(t).Follow(t.Context(), otherServer, wire.ProvisioningFailed("disks"), false); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.checkIn(t, errors.New("refused")).Run(t.Context(), otherServer, true); err == nil {
+		if _, err := w.checkIn(t, errors.New("refused")).Run(t.Context(), otherServer, wire.Ready(), true); err == nil {
 			t.Fatal("no error")
 		}
-		rec, err := w.checkIn(t).Run(t.Context(), otherServer, false)
-		if err != nil || rec.State != boot.Failed || len(w.did) > 0 {
+		rec, err := w.checkIn(t).Run(t.Context(), otherServer, wire.Ready(), false)
+		if !errors.Is(err, dispatch.ErrDone) || rec.State != boot.Failed || len(w.did) > 0 {
 			t.Errorf("automatic run: %+v, %v; did %v", rec, err, w.did)
 		}
-		if rec, err = w.checkIn(t).Run(t.Context(), otherServer, true); err != nil || rec.State != boot.Ready {
+		if rec, err = w.checkIn(t).Run(t.Context(), otherServer, wire.Ready(), true); err != nil || rec.State != boot.Ready {
 			t.Errorf("forced run that gets through: %+v, %v", rec, err)
 		}
 	})
@@ -87,19 +87,23 @@ func TestFailedInInitrd(t *testing.T) {
 		w = &world{}
 		c := w.checkIn(t)
 		c.Initrd = true
-		if rec, err := c.Fail(t.Context(), otherServer, "disks"); err != nil || !rec.Initrd {
+		if rec, err := c.Follow(t.Context(), otherServer, wire.ProvisioningFailed("disks"), false); err != nil || !rec.Initrd {
 			t.Fatal(rec, err)
 		}
 		c = w.checkIn(t)
 		c.Initrd = initrd
 		rec, err := f(c)
-		if err != nil {
-			t.Fatal(err)
+		if errors.Is(err, dispatch.ErrDone) != initrd {
+			t.Errorf("in the initrd %v: %v", initrd, err)
 		}
 		return w, rec
 	}
-	ready := func(c *dispatch.CheckIn) (boot.CheckIn, error) { return c.Run(t.Context(), otherServer, false) }
-	failed := func(c *dispatch.CheckIn) (boot.CheckIn, error) { return c.Fail(t.Context(), otherServer, "late") }
+	ready := func(c *dispatch.CheckIn) (boot.CheckIn, error) {
+		return c.Run(t.Context(), otherServer, wire.Ready(), false)
+	}
+	failed := func(c *dispatch.CheckIn) (boot.CheckIn, error) {
+		return c.Follow(t.Context(), otherServer, wire.ProvisioningFailed("late"), false)
+	}
 	if w, rec := run(t, true, ready); len(w.did) > 0 || rec.State != boot.Failed {
 		t.Errorf("Ready in the initrd: did %v, record %+v", w.did, rec)
 	}
@@ -116,7 +120,7 @@ func TestFailedInInitrd(t *testing.T) {
 func TestRecordWhileTrying(t *testing.T) {
 	w := &world{}
 	for run := range 2 {
-		if _, err := w.checkIn(t, errors.New("refused")).Run(t.Context(), otherServer, false); err == nil {
+		if _, err := w.checkIn(t, errors.New("refused")).Run(t.Context(), otherServer, wire.Ready(), false); err == nil {
 			t.Fatal("no error")
 		}
 		rec, err := w.records.CheckIn()
@@ -142,7 +146,7 @@ func TestSameFailureSaidOnce(t *testing.T) {
 				}
 				return wire.Outcome{}, errors.New("time is up")
 			}
-			if _, err := c.Run(t.Context(), otherServer, false); err == nil {
+			if _, err := c.Run(t.Context(), otherServer, wire.Ready(), false); err == nil {
 				t.Fatal("no error")
 			}
 			return len(w.did)
@@ -175,12 +179,12 @@ func TestFollow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Run(t.Context(), otherServer, false); !errors.Is(err, boot.ErrLocked) {
+		if _, err := c.Run(t.Context(), otherServer, wire.Ready(), false); !errors.Is(err, boot.ErrLocked) {
 			t.Errorf("Run: %v, want ErrLocked", err)
 		}
 		short, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("not done after 1s"))
 		defer cancel()
-		_, err = c.Follow(short, otherServer, false)
+		_, err = c.Follow(short, otherServer, wire.Ready(), false)
 		want := "boot: " + filepath.Join(w.records.Dir, "check-in.lock") + ": another run holds the lock, and has not ended: not done after 1s; see nm-azure-dispatch status"
 		if err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)
@@ -191,8 +195,8 @@ func TestFollow(t *testing.T) {
 			}
 			unlock()
 		})
-		rec, err := c.Follow(t.Context(), otherServer, false)
-		if err != nil || rec.Attempts != 7 || len(w.did) > 0 {
+		rec, err := c.Follow(t.Context(), otherServer, wire.Ready(), false)
+		if !errors.Is(err, dispatch.ErrDone) || rec.Attempts != 7 || len(w.did) > 0 {
 			t.Errorf("record %+v, %v; did %v", rec, err, w.did)
 		}
 	})
@@ -213,11 +217,11 @@ func TestLookAgainUnderTheLock(t *testing.T) {
 		_ = w.records.WriteCheckIn(boot.CheckIn{State: boot.Ready})
 		unlock()
 	}()
-	if _, err := c.Run(t.Context(), otherServer, false); !errors.Is(err, boot.ErrLocked) {
+	if _, err := c.Run(t.Context(), otherServer, wire.Ready(), false); !errors.Is(err, boot.ErrLocked) {
 		t.Fatal(err)
 	}
 	close(looked)
-	if rec, err := c.Follow(t.Context(), otherServer, false); err != nil || rec.State != boot.Ready || len(w.did) > 0 {
+	if rec, err := c.Follow(t.Context(), otherServer, wire.Ready(), false); !errors.Is(err, dispatch.ErrDone) || rec.State != boot.Ready || len(w.did) > 0 {
 		t.Errorf("record %+v, %v; did %v", rec, err, w.did)
 	}
 }
@@ -235,7 +239,7 @@ func TestFollowsTheRecord(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	time.AfterFunc(50*time.Millisecond, func() { _ = w.records.WriteCheckIn(boot.CheckIn{State: boot.Ready}) })
-	if rec, err := c.Follow(ctx, otherServer, false); err != nil || rec.State != boot.Ready {
+	if rec, err := c.Follow(ctx, otherServer, wire.Ready(), false); !errors.Is(err, dispatch.ErrDone) || rec.State != boot.Ready {
 		t.Errorf("record %+v, %v", rec, err)
 	}
 }

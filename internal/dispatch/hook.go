@@ -11,6 +11,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
 // Budget bounds the hook if the unit cannot be started: a dispatcher script
@@ -121,7 +122,11 @@ func (h *Hook) checkIn(ctx context.Context, a answer) (boot.CheckIn, error) {
 	default:
 		t = TargetOf(a.dev.Interface, *a.dev.Lease, h.OwnAddrs())
 	}
-	return h.CheckIn.Run(ctx, t, false)
+	rec, err := h.CheckIn.Run(ctx, t, wire.Ready(), false)
+	if errors.Is(err, ErrDone) {
+		err = nil
+	}
+	return rec, err
 }
 
 // handOver starts the unit. If another process holds the lock of the check-in, the

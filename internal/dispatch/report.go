@@ -37,7 +37,7 @@ type sending struct {
 
 // send reports the health to the target, and to the targets that replace it, until
 // one has accepted it or ctx ends. It returns the record.
-func (c *CheckIn) send(ctx context.Context, t Target, old boot.CheckIn, final bool, h wire.Health) (boot.CheckIn, error) {
+func (c *CheckIn) send(ctx context.Context, t Target, h wire.Health, old boot.CheckIn, final bool) (boot.CheckIn, error) {
 	s := &sending{CheckIn: c, target: t, health: h, old: old, final: final, logged: map[string]time.Time{old.LastError: old.UpdatedAt}}
 	s.rec = boot.CheckIn{State: boot.Trying, Attempts: old.Attempts, LastError: old.LastError, StartedAt: old.StartedAt}
 	if s.rec.StartedAt.IsZero() {

@@ -62,7 +62,7 @@ func TestNewTargetIsFollowed(t *testing.T) {
 			}
 			targets <- otherServer
 		})
-		rec, err := c.Run(t.Context(), dispatch.DefaultTarget("", "there is no DHCPv4 lease"), false)
+		rec, err := c.Run(t.Context(), dispatch.DefaultTarget("", "there is no DHCPv4 lease"), wire.Ready(), false)
 		if err != nil || rec.State != boot.Ready || rec.Attempts != 5 || !rec.StartedAt.Equal(started) ||
 			rec.Source != boot.FromOption245 || rec.WireServer != "100.64.0.7" || rec.Interface != "eth0" {
 			t.Errorf("record %+v, %v", rec, err)
@@ -95,7 +95,7 @@ func TestLookingAgainIsNoNewReport(t *testing.T) {
 			<-ctx.Done()
 			return wire.Outcome{}, context.Cause(ctx)
 		}
-		if _, err := c.Run(ctx, otherServer, false); err == nil || err.Error() != "stopped" {
+		if _, err := c.Run(ctx, otherServer, wire.Ready(), false); err == nil || err.Error() != "stopped" {
 			t.Errorf("error %v", err)
 		}
 		if n := looks.Load(); reports != 1 || n < 119 || n > 120 {
@@ -199,12 +199,12 @@ func TestHostRecordIsTrue(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("stopped amid it"))
 		defer cancel()
-		if _, err := c.Run(ctx, otherServer, false); err == nil {
+		if _, err := c.Run(ctx, otherServer, wire.Ready(), false); err == nil {
 			t.Error("no error")
 		}
 		expect("stopped", "result=error|reason=stopped amid it|")
 		accept = true
-		if _, err := c.Run(t.Context(), otherServer, false); err != nil {
+		if _, err := c.Run(t.Context(), otherServer, wire.Ready(), false); err != nil {
 			t.Error(err)
 		}
 		expect("accepted", "result=success|")
@@ -213,7 +213,7 @@ func TestHostRecordIsTrue(t *testing.T) {
 			failed(r, false, "wire: GET: refused")
 			return wire.Outcome{Attempts: 1}, errors.New("stopped")
 		}
-		if _, err := c.Run(t.Context(), otherServer, true); err == nil {
+		if _, err := c.Run(t.Context(), otherServer, wire.Ready(), true); err == nil {
 			t.Error("no error")
 		}
 		expect("ready before, and reported again without success", "result=success|")
@@ -223,7 +223,7 @@ func TestHostRecordIsTrue(t *testing.T) {
 // A forced Ready after a reported failure: the host reads success only while it is sent.
 func TestHostRecordAfterFailure(t *testing.T) {
 	w := &world{}
-	if _, err := w.checkIn(t).Fail(t.Context(), otherServer, "disks"); err != nil {
+	if _, err := w.checkIn(t).Follow(t.Context(), otherServer, wire.ProvisioningFailed("disks"), false); err != nil {
 		t.Fatal(err)
 	}
 	c := w.checkIn(t)
@@ -234,7 +234,7 @@ func TestHostRecordAfterFailure(t *testing.T) {
 		r.OnAttempt(wire.Attempt{Server: r.Server, Via: wire.ViaProvisioning, Posted: true, Err: errors.New("refused")})
 		return wire.Outcome{Attempts: 1}, errors.New("stopped")
 	}
-	if _, err := c.Run(t.Context(), otherServer, true); err == nil {
+	if _, err := c.Run(t.Context(), otherServer, wire.Ready(), true); err == nil {
 		t.Error("no error")
 	}
 	if diff := cmp.Diff([]string{"", "refused", "stopped"}, told); diff != "" {
@@ -262,7 +262,7 @@ func TestTextsAreBounded(t *testing.T) {
 				longest = max(longest, len(a.Value.String()))
 			}
 		}
-		_, runErr := c.Run(t.Context(), otherServer, false)
+		_, runErr := c.Run(t.Context(), otherServer, wire.Ready(), false)
 		rec, err := w.records.CheckIn()
 		if err != nil || rec.State != boot.Trying || len(rec.LastError) > 512 || longest > 512 || len(runErr.Error()) > 512 {
 			t.Fatalf("%d bytes: record %.200v, %v; entry %d, error %d bytes", len(garbage), rec, err, longest, len(runErr.Error()))
@@ -273,11 +273,11 @@ func TestTextsAreBounded(t *testing.T) {
 // A failure is reported once, and a second call can say so.
 func TestFailTwice(t *testing.T) {
 	w := &world{}
-	if _, err := w.checkIn(t).Fail(t.Context(), otherServer, "disks"); err != nil {
+	if _, err := w.checkIn(t).Follow(t.Context(), otherServer, wire.ProvisioningFailed("disks"), false); err != nil {
 		t.Fatal(err)
 	}
-	rec, err := w.checkIn(t).Fail(t.Context(), otherServer, "disks")
-	if !errors.Is(err, dispatch.ErrReported) || rec.State != boot.Failed || len(w.did) > 0 {
+	rec, err := w.checkIn(t).Follow(t.Context(), otherServer, wire.ProvisioningFailed("disks"), false)
+	if !errors.Is(err, dispatch.ErrDone) || rec.State != boot.Failed || len(w.did) > 0 {
 		t.Errorf("%+v, %v; did %v", rec, err, w.did)
 	}
 }

@@ -53,9 +53,9 @@ func TestTellHost(t *testing.T) {
 					TellHost: func(reason string) { got = append(got, reason) },
 				}
 				if tt.reason != "" {
-					_, _ = c.Fail(t.Context(), dispatch.DefaultTarget("", ""), tt.reason)
+					_, _ = c.Follow(t.Context(), dispatch.DefaultTarget("", ""), wire.ProvisioningFailed(tt.reason), false)
 				} else {
-					_, _ = c.Run(t.Context(), dispatch.DefaultTarget("", ""), false)
+					_, _ = c.Run(t.Context(), dispatch.DefaultTarget("", ""), wire.Ready(), false)
 				}
 				if diff := cmp.Diff(tt.want, got); diff != "" {
 					t.Errorf("records for the host (-want +got):\n%s", diff)
