@@ -13,41 +13,50 @@ import (
 
 // Names on the bus, org.freedesktop.resolve1(5).
 const (
-	busName         = "org.freedesktop.resolve1"
-	managerPath     = "/org/freedesktop/resolve1"
-	manager         = "org.freedesktop.resolve1.Manager"
-	setLinkDNS      = manager + ".SetLinkDNS"
-	setLinkDomains  = manager + ".SetLinkDomains"
-	flushCaches     = manager + ".FlushCaches"
-	propertiesAll   = "org.freedesktop.DBus.Properties.GetAll"
-	familyIPv4      = 2  // AF_INET
-	familyIPv6      = 10 // AF_INET6
-	defaultCallFlag = 0  // resolved is started by the bus if it is enabled and not running
+	busName     = "org.freedesktop.resolve1"
+	managerPath = "/org/freedesktop/resolve1"
+	manager     = busName + ".Manager"
+	link        = busName + ".Link"
+	getAll      = "org.freedesktop.DBus.Properties.GetAll"
 )
+
+// start lets the bus start resolved, if it is enabled and not running.
+const start = dbus.Flags(0)
 
 // Manager calls systemd-resolved over one bus connection. Every method returns when
 // its context ends.
 type Manager struct {
-	obj dbus.BusObject
+	conn *dbus.Conn
 }
 
 // NewManager returns a Manager on a connected system bus.
-func NewManager(conn *dbus.Conn) *Manager {
-	return &Manager{obj: conn.Object(busName, managerPath)}
-}
+func NewManager(conn *dbus.Conn) *Manager { return &Manager{conn: conn} }
 
 // State reads the configuration of the link and the global one, in one round trip.
 // For a link that resolved does not know, it returns no servers and no error.
 func (m *Manager) State(ctx context.Context, ifindex int) (State, error) {
-	var props map[string]dbus.Variant
-	if err := m.obj.CallWithContext(ctx, propertiesAll, defaultCallFlag, manager).Store(&props); err != nil {
-		return State{}, wrap(ctx, "read", ifindex, err)
+	s, err := m.read(ctx, start)
+	return s.State(ifindex), err
+}
+
+// ReadSnapshot reads a snapshot, in one round trip and one more per link with
+// nameservers. It starts no service; the error is ErrNotRunning without resolved.
+func ReadSnapshot(ctx context.Context, conn *dbus.Conn) (Snapshot, error) {
+	m := NewManager(conn)
+	s, err := m.read(ctx, dbus.FlagNoAutoStart)
+	for index, l := range s.Links {
+		if len(l.Nameservers) == 0 {
+			continue
+		}
+		// The object's name is the index, its first digit escaped: "_312" is 12.
+		path := dbus.ObjectPath(fmt.Sprintf("%s/link/_3%d", managerPath, index))
+		var props map[string]dbus.Variant
+		if m.call(ctx, dbus.FlagNoAutoStart, path, getAll, link).Store(&props) == nil {
+			l.DNSSEC, l.DNSOverTLS = text(props, "DNSSEC"), text(props, "DNSOverTLS")
+			s.Links[index] = l
+		}
 	}
-	s, err := parseState(props, ifindex)
-	if err != nil {
-		return State{}, fmt.Errorf("resolv: read: %w", err)
-	}
-	return s, nil
+	return s, err
 }
 
 // SetNameservers replaces the link's nameservers; an empty list removes them. If one
@@ -60,13 +69,12 @@ func (m *Manager) SetNameservers(ctx context.Context, ifindex int, servers []net
 	}
 	list := make([]address, len(servers))
 	for i, a := range servers {
-		list[i] = address{Family: familyIPv4, Addr: a.AsSlice()}
+		list[i] = address{Family: 2, Addr: a.AsSlice()} // AF_INET
 		if a.Is6() {
-			list[i].Family = familyIPv6
+			list[i].Family = 10 // AF_INET6
 		}
 	}
-	err := m.obj.CallWithContext(ctx, setLinkDNS, defaultCallFlag, int32(ifindex), list).Err
-	return wrap(ctx, "set nameservers", ifindex, err)
+	return wrap(ctx, "set nameservers", m.call(ctx, start, managerPath, manager+".SetLinkDNS", int32(ifindex), list).Err)
 }
 
 // SetDomains replaces the link's domains by these search domains; an empty list
@@ -76,32 +84,37 @@ func (m *Manager) SetDomains(ctx context.Context, ifindex int, names []string) e
 	for i, n := range names {
 		list[i].Name = n
 	}
-	err := m.obj.CallWithContext(ctx, setLinkDomains, defaultCallFlag, int32(ifindex), list).Err
-	return wrap(ctx, "set domains", ifindex, err)
+	return wrap(ctx, "set domains", m.call(ctx, start, managerPath, manager+".SetLinkDomains", int32(ifindex), list).Err)
 }
 
 // FlushCaches makes resolved drop negative answers from before a change. It does not
 // wait for a reply: a resolved that has exited has no cache.
 func (m *Manager) FlushCaches(ctx context.Context) error {
-	if err := m.obj.CallWithContext(ctx, flushCaches, dbus.FlagNoReplyExpected|dbus.FlagNoAutoStart).Err; err != nil {
-		return fmt.Errorf("resolv: flush caches: %w", err)
-	}
-	return nil
+	return wrap(ctx, "flush caches", m.call(ctx, dbus.FlagNoReplyExpected|dbus.FlagNoAutoStart, managerPath, manager+".FlushCaches").Err)
 }
 
-// Errors that callers can check for with errors.Is.
+// read reads the Manager's properties.
+func (m *Manager) read(ctx context.Context, flags dbus.Flags) (Snapshot, error) {
+	var props map[string]dbus.Variant
+	err := m.call(ctx, flags, managerPath, getAll, manager).Store(&props)
+	if err != nil {
+		return Snapshot{}, wrap(ctx, "read", err)
+	}
+	s, err := parse(props)
+	return s, wrap(ctx, "read", err)
+}
+
+func (m *Manager) call(ctx context.Context, flags dbus.Flags, path dbus.ObjectPath, method string, args ...any) *dbus.Call {
+	return m.conn.Object(busName, path).CallWithContext(ctx, method, flags, args...)
+}
+
+// Errors that callers can check for with errors.Is. After ErrNoReply, a change may
+// have been made.
 var (
-	// ErrNotRunning: resolved is absent, disabled, masked or cannot
-	// be started.
-	ErrNotRunning = errors.New("systemd-resolved is not available")
-	// ErrLinkBusy: systemd-networkd manages the link, or it is the
-	// loopback device.
-	ErrLinkBusy = errors.New("systemd-networkd owns the link")
-	// ErrNoReply: resolved exited before it answered; a change may have been
-	// made.
-	ErrNoReply = errors.New("systemd-resolved ended before it answered")
-	// ErrNoSuchLink: resolved does not know the link, or not yet.
-	ErrNoSuchLink = errors.New("systemd-resolved does not know the link")
+	ErrNotRunning = errors.New("systemd-resolved is not available") // absent, disabled, masked, or cannot be started
+	ErrLinkBusy   = errors.New("systemd-networkd owns the link")    // or it is the loopback device
+	ErrNoReply    = errors.New("systemd-resolved ended before it answered")
+	ErrNoSuchLink = errors.New("systemd-resolved does not know the link") // or not yet
 )
 
 // sentinel maps the names of D-Bus errors to errors of this package. If resolved is
@@ -117,9 +130,9 @@ func sentinel(name string) error {
 		name == "org.freedesktop.systemd1.ShuttingDown",              // the machine goes down
 		strings.HasPrefix(name, "org.freedesktop.DBus.Error.Spawn."): // no systemd: the service file says /bin/false
 		return ErrNotRunning
-	case name == "org.freedesktop.resolve1.LinkBusy":
+	case name == busName+".LinkBusy":
 		return ErrLinkBusy
-	case name == "org.freedesktop.resolve1.NoSuchLink", name == "org.freedesktop.DBus.Error.UnknownObject":
+	case name == busName+".NoSuchLink", name == "org.freedesktop.DBus.Error.UnknownObject":
 		return ErrNoSuchLink
 	case name == "org.freedesktop.DBus.Error.NoReply":
 		return ErrNoReply
@@ -129,7 +142,7 @@ func sentinel(name string) error {
 
 // wrap adds what failed to an error. For an ended context godbus returns only that
 // it has ended, so its cause is used.
-func wrap(ctx context.Context, what string, ifindex int, err error) error {
+func wrap(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -139,5 +152,5 @@ func wrap(ctx context.Context, what string, ifindex int, err error) error {
 	if e, ok := errors.AsType[dbus.Error](err); ok {
 		err = fmt.Errorf("%w (%s)", cmp.Or(sentinel(e.Name), err), e.Name)
 	}
-	return fmt.Errorf("resolv: %s of link %d: %w", what, ifindex, err)
+	return fmt.Errorf("resolv: %s: %w", what, err)
 }

@@ -45,6 +45,16 @@ func TestState(t *testing.T) {
 	if diff := cmp.Diff(want, got, compare); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}
+	snapshot, err := resolv.ReadSnapshot(t.Context(), bus.Connect(t))
+	if err != nil || len(snapshot.Links) != 2 {
+		t.Errorf("%d links, %v", len(snapshot.Links), err)
+	}
+	for _, link := range []int{2, 3, 4} { // 4 has nothing
+		got, err := m.State(t.Context(), link)
+		if diff := cmp.Diff(got, snapshot.State(link), compare); diff != "" || err != nil {
+			t.Errorf("link %d, %v (-state +snapshot):\n%s", link, err, diff)
+		}
+	}
 }
 
 // A resolved that says less than it should is an error, and no more.

@@ -15,7 +15,6 @@ const (
 	probeTimeout = 2 * time.Second // for one query, over UDP and TCP together
 	udpTimeout   = 1 * time.Second // then the query is sent once more, as a datagram can get lost
 	probeUDPSize = 1232            // avoids fragmentation, dnsflagday.net/2020
-	dnsPort      = "53"
 )
 
 // ErrNoAnswer is returned if a nameserver did not answer in time.
@@ -46,13 +45,15 @@ func Ask(ctx context.Context, server netip.Addr, name string, qtype uint16) (Ans
 	q := new(dns.Msg).SetQuestion(dns.Fqdn(name), qtype)
 	q.SetEdns0(probeUDPSize, false)
 	a := Answer{Server: server}
-	reply, rtt, err := askUDP(ctx, q, server)
+	reply, rtt, err := exchange(ctx, udpTimeout, "udp", q, server)
+	if errors.Is(err, ErrNoAnswer) {
+		// From another port: the datagram may be lost, or the machine's own IPv6
+		// address not usable yet.
+		reply, rtt, err = exchange(ctx, probeTimeout, "udp", q, server)
+	}
 	if err == nil && reply.Truncated {
 		a.Truncated = true
-		reply, rtt, err = exchange(ctx, "tcp", q, server)
-	}
-	if err != nil && (ctx.Err() != nil || timedOut(err)) {
-		err = ErrNoAnswer
+		reply, rtt, err = exchange(ctx, probeTimeout, "tcp", q, server)
 	}
 	if err != nil {
 		return a, fmt.Errorf("resolv: nameserver %s: %w", server, err)
@@ -61,30 +62,20 @@ func Ask(ctx context.Context, server netip.Addr, name string, qtype uint16) (Ans
 	return a, nil
 }
 
-// askUDP sends the query again, from another port, if there is no answer: the
-// datagram may be lost, or the machine's own IPv6 address not usable yet.
-func askUDP(ctx context.Context, q *dns.Msg, server netip.Addr) (*dns.Msg, time.Duration, error) {
-	first, cancel := context.WithTimeout(ctx, udpTimeout)
+// exchange returns ErrNoAnswer after the limit or when the context ends: the library
+// uses only its deadline, and applies it to dialling and reading separately.
+func exchange(ctx context.Context, limit time.Duration, network string, q *dns.Msg, server netip.Addr) (reply *dns.Msg, rtt time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	reply, rtt, err := exchange(first, "udp", q, server)
-	if err != nil && (first.Err() != nil || timedOut(err)) && ctx.Err() == nil {
-		return exchange(ctx, "udp", q, server)
-	}
-	return reply, rtt, err
-}
-
-func timedOut(err error) bool {
-	e, ok := errors.AsType[net.Error](err)
-	return ok && e.Timeout()
-}
-
-// exchange returns when the context ends: the library uses only its deadline, and
-// applies it to dialling and reading separately.
-func exchange(ctx context.Context, network string, q *dns.Msg, server netip.Addr) (*dns.Msg, time.Duration, error) {
+	defer func() {
+		if e, ok := errors.AsType[net.Error](err); err != nil && (ctx.Err() != nil || ok && e.Timeout()) {
+			err = ErrNoAnswer
+		}
+	}()
 	client := &dns.Client{Net: network, UDPSize: probeUDPSize}
 	deadline, _ := ctx.Deadline()
 	client.Timeout = time.Until(deadline)
-	conn, err := client.DialContext(ctx, net.JoinHostPort(server.String(), dnsPort))
+	conn, err := client.DialContext(ctx, net.JoinHostPort(server.String(), "53"))
 	if err != nil {
 		return nil, 0, err
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,5 +109,18 @@ func TestAsk(t *testing.T) {
 	}
 	if got := <-asked; got != ";a.example.\tIN\t A" {
 		t.Errorf("asked %q", got)
+	}
+}
+
+// A datagram that is lost is sent again, within the time of one query.
+func TestProbeLostDatagram(t *testing.T) {
+	var n atomic.Int32
+	addr := serve(t, "127.53.0.7", func(w dns.ResponseWriter, q *dns.Msg) {
+		if n.Add(1) > 1 {
+			_ = w.WriteMsg(new(dns.Msg).SetReply(q))
+		}
+	})
+	if _, err := resolv.Probe(t.Context(), addr); err != nil || n.Load() != 2 {
+		t.Errorf("%v after %d datagrams", err, n.Load())
 	}
 }

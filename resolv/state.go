@@ -1,6 +1,7 @@
 package resolv
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -29,6 +30,17 @@ type State struct {
 	Domains     []Domain // domains of the link
 }
 
+// Addrs returns the servers of the link and then the global ones, without duplicates.
+func (s State) Addrs() []netip.Addr {
+	var out []netip.Addr
+	for _, srv := range slices.Concat(s.Nameservers, s.Global) {
+		if !slices.Contains(out, srv.Addr) {
+			out = append(out, srv.Addr)
+		}
+	}
+	return out
+}
+
 // Equal reports whether the link has exactly these plain servers, in any order:
 // resolved keeps the old order when the same set is set again.
 func (s State) Equal(want []netip.Addr) bool {
@@ -37,12 +49,7 @@ func (s State) Equal(want []netip.Addr) bool {
 
 // Contains reports whether every address in want is a server of the link.
 func (s State) Contains(want []netip.Addr) bool {
-	for _, a := range want {
-		if !slices.Contains(s.Nameservers, Server{Addr: a}) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(want, func(a netip.Addr) bool { return !slices.Contains(s.Nameservers, Server{Addr: a}) })
 }
 
 // EqualDomains reports whether the link has exactly these search domains, in any
@@ -54,71 +61,89 @@ func (s State) EqualDomains(want []string) bool {
 		set[strings.ToLower(strings.TrimSuffix(d, "."))] = true
 	}
 	for _, d := range s.Domains {
-		if name := strings.ToLower(d.Name); d.RouteOnly || !set[name] {
+		if d.RouteOnly || !set[strings.ToLower(d.Name)] {
 			return false
 		}
 	}
 	return len(s.Domains) == len(set)
 }
 
-// Elements of the Manager's properties DNSEx a(iiayqs), since systemd 246, and
-// Domains a(isb). Interface index 0 stands for all links.
-type (
-	server struct {
+// Snapshot is the state of resolved and its links at one moment.
+type Snapshot struct {
+	ResolvConf string // ResolvConfMode: "stub", "uplink", "static", "missing", "foreign"; "" before systemd 254
+	Stub       string // DNSStubListener: "yes", "no", "udp", "tcp"
+	Global     []Server
+	Links      map[int]Link // by index: those with nameservers or domains
+}
+
+// Link is the state of one link in a snapshot.
+type Link struct {
+	State             // without Global
+	DNSSEC     string // "yes", "no", "allow-downgrade"; only with nameservers
+	DNSOverTLS string // "yes", "no", "opportunistic"; only with nameservers
+}
+
+// State returns the configuration of a link and the global one.
+func (s Snapshot) State(ifindex int) State {
+	state := s.Links[ifindex].State
+	state.Global = s.Global
+	return state
+}
+
+// parse decodes the Manager's properties, of which DNSEx, since systemd 246, and
+// Domains have an entry for each server and domain. Index 0 stands for all links.
+func parse(props map[string]dbus.Variant) (Snapshot, error) {
+	s := Snapshot{ResolvConf: text(props, "ResolvConfMode"), Stub: text(props, "DNSStubListener"), Links: map[int]Link{}}
+	var servers []struct {
 		Ifindex int32
 		Family  int32
 		Addr    []byte
 		Port    uint16
 		Name    string
 	}
-	domain struct {
+	var domains []struct {
 		Ifindex   int32
 		Name      string
 		RouteOnly bool
 	}
-)
-
-// parseState returns the state of one link from the Manager's properties.
-func parseState(props map[string]dbus.Variant, ifindex int) (State, error) {
-	var servers []server
-	if err := property(props, "DNSEx", &servers); err != nil {
-		return State{}, err
+	if err := errors.Join(list(props, "DNSEx", &servers), list(props, "Domains", &domains)); err != nil {
+		return s, err
 	}
-	var domains []domain
-	if err := property(props, "Domains", &domains); err != nil {
-		return State{}, err
-	}
-
-	var s State
 	for _, e := range servers {
 		addr, ok := netip.AddrFromSlice(e.Addr)
-		if !ok {
-			continue
-		}
 		srv := Server{Addr: addr, Port: e.Port, Name: e.Name}
-		switch int(e.Ifindex) {
-		case 0:
+		switch l := s.Links[int(e.Ifindex)]; {
+		case !ok:
+		case e.Ifindex == 0:
 			s.Global = append(s.Global, srv)
-		case ifindex:
-			s.Nameservers = append(s.Nameservers, srv)
+		default:
+			l.Nameservers = append(l.Nameservers, srv)
+			s.Links[int(e.Ifindex)] = l
 		}
 	}
-	for _, d := range domains {
-		if int(d.Ifindex) == ifindex {
-			s.Domains = append(s.Domains, Domain{Name: d.Name, RouteOnly: d.RouteOnly})
+	for _, e := range domains {
+		if l := s.Links[int(e.Ifindex)]; e.Ifindex != 0 {
+			l.Domains = append(l.Domains, Domain{Name: e.Name, RouteOnly: e.RouteOnly})
+			s.Links[int(e.Ifindex)] = l
 		}
 	}
 	return s, nil
 }
 
-// property stores a property in a slice of structs.
-func property(props map[string]dbus.Variant, name string, to any) error {
+// list stores a property in a slice of structs.
+func list(props map[string]dbus.Variant, name string, to any) error {
 	v, ok := props[name]
 	if !ok {
 		return fmt.Errorf("property %s is missing", name)
 	}
-	if err := dbus.Store([]any{v.Value()}, to); err != nil {
+	if err := v.Store(to); err != nil {
 		return fmt.Errorf("property %s has signature %s: %w", name, v.Signature(), err)
 	}
 	return nil
+}
+
+// text returns a property, "" if it is missing or no string.
+func text(props map[string]dbus.Variant, name string) string {
+	s, _ := props[name].Value().(string)
+	return s
 }
