@@ -26,6 +26,12 @@ const (
 	lastBoot = "66666666-7777-8888-9999-000000000000"
 )
 
+// The program sets the umask before it writes a record.
+func TestMain(m *testing.M) {
+	syscall.Umask(0o022)
+	os.Exit(m.Run())
+}
+
 func TestID(t *testing.T) {
 	tests := []struct{ name, content, want, err string }{
 		{name: "as the kernel writes it", content: thisBoot + "\n", want: thisBoot},

@@ -50,8 +50,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// What is known to get into logs and is for nobody to read.
-func TestTextKeepsSecrets(t *testing.T) {
+// What is known to get into logs and must not be in the text.
+func TestTextHidesSecrets(t *testing.T) {
 	tests := []struct{ name, line, want string }{
 		{"query of a URL", "GET https://a.blob.core.windows.net/c/config.ign?sv=2022&sig=s3cret: attempt #1", "GET https://a.blob.core.windows.net/c/config.ign?[...]: attempt #1"},
 		{"user of a URL", `Get "https://user:s3cret@host:8443/x": EOF`, `Get "https://[...]@host:8443/x": EOF`},
