@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -10,13 +11,11 @@ import (
 
 // shell quotes a word for the shell if necessary.
 func shell(word string) string {
-	plain := func(c rune) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./:@", c)
-	}
-	if word != "" && strings.TrimFunc(word, plain) == "" {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@"
+	if word != "" && strings.Trim(word, plain) == "" {
 		return word
 	}
-	return fmt.Sprintf("'%s'", strings.ReplaceAll(word, "'", `'\''`))
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // modify returns the commands that change the profile; none if it is not known.
@@ -48,6 +47,14 @@ func reconfigure(s *machine.Snapshot) string {
 	return again(s)
 }
 
+// manager returns the name of the service that configures the interface.
+func manager(s *machine.Snapshot) string {
+	if s.ByNetworkd() {
+		return "systemd-networkd"
+	}
+	return "NetworkManager"
+}
+
 // checkIn returns the command that checks in, with the unit if possible.
 func checkIn(s *machine.Snapshot) string {
 	if !s.Systemd || s.Units.Err == nil && s.Units.V[machine.UnitCheckIn].File == "" {
@@ -56,14 +63,7 @@ func checkIn(s *machine.Snapshot) string {
 	return "sudo systemctl start " + machine.UnitCheckIn
 }
 
-// list joins values for messages.
+// list joins addresses for messages.
 func list(addrs []netip.Addr) string {
-	if len(addrs) == 0 {
-		return "none"
-	}
-	s := make([]string, len(addrs))
-	for i, a := range addrs {
-		s[i] = a.String()
-	}
-	return strings.Join(s, " ")
+	return cmp.Or(strings.Trim(fmt.Sprint(addrs), "[]"), "none")
 }

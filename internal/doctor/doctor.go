@@ -56,33 +56,45 @@ type check struct {
 	judge func(*machine.Snapshot) Step
 }
 
-// checks returns the steps in their order: a cause before its consequences.
+// checks are the steps in their order: a cause before its consequences.
 // Their names never change.
-func checks() []check {
-	return []check{
-		{stepPlatform, "", false, false, platform},
-		{"networkmanager", "", true, false, networkManager},
-		{"dispatcher", "", true, false, dispatcher},
-		{"hook", "", true, false, hook},
-		{"timer", "", false, true, timer},
-		{"device", "networkmanager", false, true, device},
-		{"lease", "device", false, true, lease},
-		{"option-245", "lease", false, true, option245},
-		{"route", "", false, true, route},
-		{"tcp-80", "route", false, true, tcp},
-		{"goal-state", "tcp-80", false, true, goalState},
-		{"record", "", false, false, record},
-		{"agents", "", false, false, agents},
-		{"resolved", "", false, true, resolved},
-		{"resolv-conf", "", false, true, resolvConf},
-		{"nm-dns", "networkmanager", true, true, nmDNS},
-		{"link-dns", "device", false, true, linkDNS},
-		{"nameservers", "", false, true, nameservers},
-		{"lookup", "", false, true, lookup},
-	}
+var checks = []check{
+	{stepPlatform, "", false, false, platform},
+	{"networkmanager", "", true, false, networkManager},
+	{"dispatcher", "", true, false, dispatcher},
+	{"hook", "", true, false, hook},
+	{"timer", "", false, true, timer},
+	{"device", "networkmanager", false, true, device},
+	{"lease", "device", false, true, lease},
+	{"option-245", "lease", false, true, option245},
+	{"route", "", false, true, route},
+	{"tcp-80", "route", false, true, tcp},
+	{"goal-state", "tcp-80", false, true, goalState},
+	{"record", "", false, false, record},
+	{"agents", "", false, false, agents},
+	{"resolved", "", false, true, resolved},
+	{"resolv-conf", "", false, true, resolvConf},
+	{"nm-dns", "networkmanager", true, true, nmDNS},
+	{"link-dns", "device", false, true, linkDNS},
+	{"nameservers", "", false, true, nameservers},
+	{"lookup", "", false, true, lookup},
 }
 
 const stepPlatform = "platform"
+
+func platform(s *machine.Snapshot) Step {
+	const sources = "cat /proc/cmdline /sys/class/dmi/id/chassis_asset_tag"
+	switch {
+	case s.Platform.Err != nil:
+		return fail("platform-unknown", "cannot tell whether this machine is Azure: "+s.Platform.Err.Error(),
+			"make the file readable: look for what denies it, such as SELinux", sources)
+	case !s.Platform.Azure:
+		return fail("not-azure", "this machine is not Azure: "+s.Platform.Why,
+			"no action is required on other platforms; an Azure VM is identified by ignition.platform.id=azure "+
+				"on the kernel command line or by its chassis asset tag", sources)
+	}
+	return ok(s.Platform.Why)
+}
 
 // Judge runs all checks on a snapshot. If the machine is not an Azure VM, all but
 // the first are skipped.
@@ -95,7 +107,7 @@ func Judge(s *machine.Snapshot) []Step {
 	done := s.Ready() && (resolves == OK || resolves == Warn)
 	missing := map[string]string{} // steps that others need, and what became of them
 	var steps []Step
-	for _, c := range checks() {
+	for _, c := range checks {
 		var r Step
 		switch why := missing[c.needs]; {
 		case !s.Platform.Azure && c.name != stepPlatform:

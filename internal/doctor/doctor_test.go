@@ -197,7 +197,13 @@ var cases = []struct {
 	{"second NIC with the lower metric", func(s *machine.Snapshot) {
 		secondNIC(s)
 		unreached(machine.NoAnswer(time.Second))(s)
-		s.Probes.Route.V.Interface = "eth1"
+		s.Probes.Route.V.Interface, s.Kernel.DefaultRoutes = "eth1", []string{"eth1", "eth0"}
+	}, "route fail route-wrong-nic; record warn trying"},
+	// Not every route that is preferred is a default route of a lower metric.
+	{"second NIC with a route of its own", func(s *machine.Snapshot) {
+		secondNIC(s)
+		unreached(machine.NoAnswer(time.Second))(s)
+		s.Probes.Route.V.Interface, s.Kernel.DefaultRoutes = "eth1", []string{"eth0", "eth1"}
 	}, "route fail route-wrong-nic; record warn trying"},
 	{"second NIC, the first has no default route", func(s *machine.Snapshot) {
 		secondNIC(s)
@@ -209,6 +215,7 @@ var cases = []struct {
 		secondNIC(s)
 		unreached(machine.NoAnswer(time.Second))(s)
 		s.Probes.Route.V.Interface, s.NM.V.Devices[1].Profile = "eth1", nm.Profile{}
+		s.Kernel.DefaultRoutes = []string{"eth1", "eth0"}
 	}, "route fail route-wrong-nic; record warn trying"},
 	{"second NIC, the first ignores its routes", func(s *machine.Snapshot) {
 		secondNIC(s)

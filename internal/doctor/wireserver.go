@@ -3,14 +3,10 @@ package doctor
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
@@ -23,18 +19,30 @@ const (
 	busyHost = "wait some minutes, the host answers like this while it is being updated; if it continues, stop and start the VM"
 	askOwner = "ask the operator of the DHCP server why option 245 is not Azure's"
 	proxy    = "something else answers in the WireServer's place, mostly a proxy that must exclude this address; its answer"
-	metadata = "a firewall or a proxy refuses it, or the VM was created with Metadata Security Protocol enforced, which only lets Azure's Guest Proxy Agent through: install that, or turn the protocol off for the VM"
+	metadata = "a firewall or a proxy refuses it, or the VM was created with Metadata Security Protocol enforced, " +
+		"which only lets Azure's Guest Proxy Agent through: install that, or turn the protocol off for the VM"
 )
+
+// reached reports whether the WireServer answers at either address.
+func reached(s *machine.Snapshot) bool { return s.Probes.GoalState.Err == nil || reachedDefault(s) }
+
+// reachedDefault reports whether the default address answers, and the lease names another.
+func reachedDefault(s *machine.Snapshot) bool {
+	return s.Target().Server != wire.DefaultAddr && s.Probes.Default.Err == nil
+}
+
+func otherAddress(step, seen string) Step {
+	return warn(step+"-other-address", fmt.Sprintf("%s; but the default address %s answers, which is tried too", seen, wire.DefaultAddr), askOwner)
+}
 
 func tcp(s *machine.Snapshot) Step {
 	to, err := s.Target().Server, s.Probes.TCP.Err
-	if err == nil {
-		return ok(fmt.Sprintf("%s port 80 accepts connections", to))
-	}
 	seen := fmt.Sprintf("%s port 80: %v", to, err)
 	switch {
-	case to != wire.DefaultAddr && s.Probes.Default.Err == nil:
-		return warn("tcp-other-address", fmt.Sprintf("%s; but the default address %s answers, which is tried too", seen, wire.DefaultAddr), askOwner)
+	case err == nil:
+		return ok(fmt.Sprintf("%s port 80 accepts connections", to))
+	case reachedDefault(s):
+		return otherAddress("tcp", seen)
 	case errors.Is(err, os.ErrPermission):
 		return fail("tcp-blocked", seen, firewall, ruleset)
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -46,16 +54,16 @@ func tcp(s *machine.Snapshot) Step {
 }
 
 func goalState(s *machine.Snapshot) Step {
-	to, err := s.Target().Server, s.Probes.GoalState.Err
+	to, g, err := s.Target().Server, s.Probes.GoalState.V, s.Probes.GoalState.Err
 	if err == nil {
-		return ok(fmt.Sprintf("incarnation %s, container %s", s.Probes.GoalState.V.Incarnation, s.Probes.GoalState.V.ContainerID))
+		return ok(fmt.Sprintf("incarnation %s, container %s", g.Incarnation, g.ContainerID))
 	}
 	seen := strings.TrimPrefix(err.Error(), "wire: ")
 	curl := "curl -sH x-ms-version:2012-11-30 'http://" + to.String() + "/machine/?comp=goalstate'"
 	status, refused := errors.AsType[*wire.StatusError](err)
 	switch {
-	case to != wire.DefaultAddr && s.Probes.Default.Err == nil:
-		return warn("goal-state-other-address", fmt.Sprintf("%s: %s; but the default address %s answers, which is tried too", to, seen, wire.DefaultAddr), askOwner)
+	case reachedDefault(s):
+		return otherAddress("goal-state", to.String()+": "+seen)
 	case refused && strings.Contains(strings.ToLower(status.Body), "<html"):
 		return fail("goal-state-proxy", seen, proxy, curl)
 	case refused && status.Code == 403 && s.User != 0:
@@ -64,12 +72,13 @@ func goalState(s *machine.Snapshot) Step {
 		return fail("goal-state-forbidden", seen, metadata)
 	case refused:
 		return fail("goal-state-busy", seen, busyHost)
-	case s.Probes.Small.Err == nil && isNetwork(err):
-		return fail("goal-state-mtu", seen+"; it answers in small packets only: something on the way drops full ones", "lower the MTU, and find out what drops packets of 1500 bytes", "sudo ip link set "+shell(s.Probes.Route.V.Interface)+" mtu 1400")
-	case isNetwork(err):
-		return fail("goal-state-no-answer", seen, busyHost)
+	case !isNetwork(err):
+		return fail("goal-state-foreign", seen, proxy, curl)
+	case s.Probes.Small.Err == nil:
+		return fail("goal-state-mtu", seen+"; it answers in small packets only: something on the way drops full ones",
+			"lower the MTU, and find out what drops packets of 1500 bytes", "sudo ip link set "+shell(s.Probes.Route.V.Interface)+" mtu 1400")
 	}
-	return fail("goal-state-foreign", seen, proxy, curl)
+	return fail("goal-state-no-answer", seen, busyHost)
 }
 
 // isNetwork reports whether the connection failed, and not the document.
@@ -81,62 +90,4 @@ func isNetwork(err error) bool {
 	_, errno := errors.AsType[syscall.Errno](err)
 	_, late := errors.AsType[machine.NoAnswer](err)
 	return timeout || errno || late
-}
-
-func record(s *machine.Snapshot) Step {
-	rec, err, holder := s.Records.CheckIn.V, s.Records.CheckIn.Err, s.Records.Holder
-	const once = "once the steps before are ok"
-	start := []string{checkIn(s)}
-	if s.Units.V[machine.UnitCheckIn].Masked() {
-		start = []string{"sudo systemctl unmask " + machine.UnitCheckIn, checkIn(s)}
-	}
-	switch {
-	case s.Records.BootErr != nil:
-		return warn("boot-id-unknown", "the boot ID cannot be read, so no record counts", "read it", "cat /proc/sys/kernel/random/boot_id")
-	case errors.Is(err, fs.ErrNotExist) && holder != "":
-		return warn("checking-in", holder+" is checking in", "wait, then run doctor again")
-	case errors.Is(err, fs.ErrNotExist):
-		return fail("no-check-in", "there was no check-in attempt in this boot", once, start...)
-	case err != nil:
-		return warn("record-unreadable", strings.TrimPrefix(err.Error(), "boot: "), "remove what is in the way, then check in", start...)
-	case rec.State == boot.Ready:
-		return ok(fmt.Sprintf("checked in %v after boot, with %s, after %s", time.Duration(rec.AfterBootMS)*time.Millisecond, rec.WireServer, Attempts(rec.Attempts)))
-	case rec.State == boot.Failed:
-		return fail("failure-reported", "ProvisioningFailed was reported, which is final for this boot", "restart the VM once the cause is fixed, or check in anyway", "sudo nm-azure-dispatch check-in --force")
-	}
-	seen := fmt.Sprintf("not checked in after %s; last: %s", Attempts(rec.Attempts), rec.LastError)
-	switch refused := strings.Contains(rec.LastError, "/machine/?comp=health") || strings.Contains(rec.LastError, "/provisioning/health"); {
-	case refused && reached(s):
-		return refusal(seen, rec.LastError)
-	case holder != "":
-		return warn("trying", seen+"; "+holder+" is retrying", "fix what failed before this; the check-in is retried automatically")
-	}
-	return fail("nobody-tries", seen+"; no process is retrying", once, start...)
-}
-
-// refusal returns the step of a WireServer that answers the goal state but refuses
-// the report.
-func refusal(seen, last string) Step {
-	code := 0
-	for word := range strings.FieldsSeq(last) { // as wire.StatusError has it: "URL: 403 Forbidden: ..."
-		if n, err := strconv.Atoi(word); err == nil && len(word) == len("403") && code == 0 {
-			code = n
-		}
-	}
-	seen += "; the goal state is answered, the report is not accepted"
-	switch {
-	case code == 403:
-		return fail("report-forbidden", seen, metadata)
-	case code >= 400:
-		return fail("report-refused", seen, busyHost)
-	}
-	return fail("report-failed", seen, firewall, ruleset)
-}
-
-// Attempts returns the number of attempts as text.
-func Attempts(n int) string {
-	if n == 1 {
-		return "1 attempt"
-	}
-	return strconv.Itoa(n) + " attempts"
 }

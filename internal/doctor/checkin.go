@@ -2,10 +2,14 @@ package doctor
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 )
 
@@ -14,25 +18,8 @@ import (
 const firstExecFailure = 200
 
 // noAnswer returns the step if systemd did not answer.
-func noAnswer(err error) Step { return skip("systemd-no-answer", "systemd: "+err.Error()) }
-
-func dispatcher(s *machine.Snapshot) Step {
-	const name = machine.UnitDispatcher
-	u := s.Units.V[name]
-	enable := []string{"sudo systemctl enable " + name, again(s)}
-	switch {
-	case s.Systemd && s.Units.Err != nil:
-		return noAnswer(s.Units.Err)
-	case !s.Systemd && s.Conf.DispatcherBus:
-		return ok("the bus starts nm-dispatcher; systemd is not running")
-	case !s.Systemd || u.File == "":
-		return fail("dispatcher-missing", "nm-dispatcher is not installed", "install NetworkManager with its dispatcher")
-	case u.Masked():
-		return fail("dispatcher-masked", name+" is masked: no event reaches the hook", "unmask it"+withEvent, append([]string{"sudo systemctl unmask " + name}, enable...)...)
-	case u.File == "disabled":
-		return fail("dispatcher-disabled", name+" is disabled: no event reaches the hook", "enable it"+withEvent, enable...)
-	}
-	return ok(name + " is " + u.File)
+func noAnswer(s *machine.Snapshot) Step {
+	return skip("systemd-no-answer", "systemd: "+s.Units.Err.Error())
 }
 
 // timer checks the unit that finishes the work of the hook, and its timer.
@@ -43,7 +30,7 @@ func timer(s *machine.Snapshot) Step {
 	case !s.Systemd:
 		return skip("no-systemd", "systemd is not running"+without)
 	case s.Units.Err != nil:
-		return noAnswer(s.Units.Err)
+		return noAnswer(s)
 	}
 	for _, unit := range []string{timer, service} {
 		switch status := s.Units.V[unit]; {
@@ -71,13 +58,69 @@ func timer(s *machine.Snapshot) Step {
 	return ok(timer + " is active")
 }
 
+func record(s *machine.Snapshot) Step {
+	rec, err, holder := s.Records.CheckIn.V, s.Records.CheckIn.Err, s.Records.Holder
+	const once = "once the steps before are ok"
+	start := []string{checkIn(s)}
+	if s.Units.V[machine.UnitCheckIn].Masked() {
+		start = []string{"sudo systemctl unmask " + machine.UnitCheckIn, checkIn(s)}
+	}
+	switch {
+	case s.Records.BootErr != nil:
+		return warn("boot-id-unknown", "the boot ID cannot be read, so no record counts", "read it", "cat /proc/sys/kernel/random/boot_id")
+	case errors.Is(err, fs.ErrNotExist) && holder != "":
+		return warn("checking-in", holder+" is checking in", "wait, then run doctor again")
+	case errors.Is(err, fs.ErrNotExist):
+		return fail("no-check-in", "there was no check-in attempt in this boot", once, start...)
+	case err != nil:
+		return warn("record-unreadable", strings.TrimPrefix(err.Error(), "boot: "), "remove what is in the way, then check in", start...)
+	case rec.State == boot.Ready:
+		after := time.Duration(rec.AfterBootMS) * time.Millisecond
+		return ok(fmt.Sprintf("checked in %v after boot, with %s, after %s", after, rec.WireServer, Attempts(rec.Attempts)))
+	case rec.State == boot.Failed:
+		return fail("failure-reported", "ProvisioningFailed was reported, which is final for this boot",
+			"restart the VM once the cause is fixed, or check in anyway", "sudo nm-azure-dispatch check-in --force")
+	}
+	seen := fmt.Sprintf("not checked in after %s; last: %s", Attempts(rec.Attempts), rec.LastError)
+	_, why, refused := strings.Cut(rec.LastError, "health: ") // the end of both URLs of a report
+	switch {
+	case refused && reached(s):
+		return notAccepted(seen+"; the goal state is answered, the report is not accepted", why)
+	case holder != "":
+		return warn("trying", seen+"; "+holder+" is retrying", "fix what failed before this; the check-in is retried automatically")
+	}
+	return fail("nobody-tries", seen+"; no process is retrying", once, start...)
+}
+
+// notAccepted returns the step of a WireServer that answers the goal state but not the
+// report. why is the error, "403 Forbidden: ..." for an answer.
+func notAccepted(seen, why string) Step {
+	status := 0
+	_, _ = fmt.Sscan(why, &status) // 0 if there was no answer
+	switch {
+	case status == 403:
+		return fail("report-forbidden", seen, metadata)
+	case status >= 400:
+		return fail("report-refused", seen, busyHost)
+	}
+	return fail("report-failed", seen, firewall, ruleset)
+}
+
+// Attempts returns the number of attempts as text.
+func Attempts(n int) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return fmt.Sprintf("%d attempts", n)
+}
+
 const (
 	keepOne       = "keep one; Ready makes Azure detach the disk that waagent reads"
 	cloudInit     = "keep one; cloud-init reports Ready itself, and needs its disk until then"
 	stopCloudInit = "sudo touch /etc/cloud/cloud-init.disabled"
 )
 
-// agents are other agents that check in: their units, and the remedy for each; none
+// agentList has the units of other agents that check in, and the remedy for each; none
 // if it is harmless.
 var agentList = [...]struct{ unit, name, say, run string }{
 	{"waagent.service", "waagent", keepOne, "sudo systemctl disable --now waagent.service"},
@@ -89,17 +132,16 @@ var agentList = [...]struct{ unit, name, say, run string }{
 }
 
 // Agents returns the units of other agents.
-func Agents() []string {
-	var names []string
+func Agents() (units []string) {
 	for _, a := range agentList {
-		names = append(names, a.unit)
+		units = append(units, a.unit)
 	}
-	return names
+	return units
 }
 
 func agents(s *machine.Snapshot) Step {
 	if s.Units.Err != nil {
-		return noAnswer(s.Units.Err)
+		return noAnswer(s)
 	}
 	seen := "no other agent checks in"
 	var harmful []string
