@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/netip"
@@ -51,33 +52,28 @@ func (s Status) Print(w io.Writer, colours bool) error {
 		p.line("check-in", "state", "nothing to do: this machine is not Azure")
 		p.line("", "because", s.Platform)
 	default:
-		s.print(p)
+		p.checkIn(s)
+		for _, l := range s.Links {
+			p.WriteString("\n")
+			p.link(l)
+		}
+		for i, n := range s.NotRead {
+			if i == 0 {
+				p.WriteString("\n")
+			}
+			p.line("not read", "", n.What+": "+n.Why)
+		}
 	}
 	_, err := io.WriteString(w, p.String())
 	return err
 }
 
-func (s Status) print(p *printer) {
-	s.printCheckIn(p)
-	for _, l := range s.Links {
-		p.WriteString("\n")
-		l.print(p)
-	}
-	for i, n := range s.NotRead {
-		if i == 0 {
-			p.WriteString("\n")
-		}
-		p.line("not read", "", n.What+": "+n.Why)
-	}
-}
-
-func (s Status) printCheckIn(p *printer) {
-	if s.recordErr != nil {
-		p.state("unknown", term.Yellow)
-		return
-	}
+func (p *printer) checkIn(s Status) {
 	c := s.CheckIn
 	switch {
+	case s.recordErr != nil:
+		p.state("unknown", term.Yellow)
+		return
 	case c == nil:
 		p.state("not ready", term.Red)
 		p.line("", "why", "there was no check-in attempt in this boot")
@@ -91,21 +87,25 @@ func (s Status) printCheckIn(p *printer) {
 		p.state("not ready, no process is retrying", term.Red)
 	}
 	if c != nil {
-		printRecord(p, c)
+		p.record(c)
 	}
 	if c == nil || c.State != boot.Ready {
 		p.line("", "next", "sudo nm-azure-dispatch doctor")
 	}
 }
 
-func printRecord(p *printer, c *boot.CheckIn) {
+func (p *printer) record(c *boot.CheckIn) {
 	when := "at"
 	if c.State == boot.Trying {
 		when = "last try"
 		p.line("", "since", c.StartedAt.UTC().Format(time.RFC3339))
 	}
-	p.line("", when, fmt.Sprintf("%v after boot, %s", time.Duration(c.AfterBootMS)*time.Millisecond, c.UpdatedAt.UTC().Format(time.RFC3339)))
-	server := fmt.Sprintf("%s (%s)", c.WireServer, sourceText(c.Source))
+	after := time.Duration(c.AfterBootMS) * time.Millisecond
+	p.line("", when, fmt.Sprintf("%v after boot, %s", after, c.UpdatedAt.UTC().Format(time.RFC3339)))
+	source := map[boot.Source]string{
+		boot.FromOption245: "option 245", boot.FromOperator: "named by the operator", boot.FromConstant: "the default address",
+	}[c.Source]
+	server := fmt.Sprintf("%s (%s)", c.WireServer, cmp.Or(source, string(c.Source)))
 	if c.Interface != "" {
 		server += ", lease of " + c.Interface
 	}
@@ -115,27 +115,14 @@ func printRecord(p *printer, c *boot.CheckIn) {
 	p.line("", "error", c.LastError)
 }
 
-func sourceText(s boot.Source) string {
-	switch s {
-	case boot.FromOption245:
-		return "option 245"
-	case boot.FromOperator:
-		return "named by the operator"
-	case boot.FromConstant:
-		return "the default address"
+func (p *printer) link(l Link) {
+	lease := "no DHCPv4 lease"
+	if l.Lease != nil {
+		lease = text(l.Lease, nil, nil)
+	} else if l.DNS == nil && l.Networkd == nil { // no manager knows the link or has answered
+		lease = "unknown"
 	}
-	return string(s)
-}
-
-func (l Link) print(p *printer) {
-	switch {
-	case l.Lease != nil:
-		p.line(l.Interface, "lease", text(l.Lease, nil, nil))
-	case l.DNS == nil && l.Networkd == nil: // no manager knows the link or has answered
-		p.line(l.Interface, "lease", "unknown")
-	default:
-		p.line(l.Interface, "lease", "no DHCPv4 lease")
-	}
+	p.line(l.Interface, "lease", lease)
 	if w := l.DNS; w != nil {
 		p.line("", "wanted", text(w.Nameservers, w.Other, w.Domains))
 	}
@@ -159,13 +146,9 @@ func text(servers []netip.Addr, other, domains []string) string {
 	for _, a := range servers {
 		words = append(words, a.String())
 	}
-	words = append(words, other...)
-	if len(words) == 0 {
-		words = []string{"no nameservers"}
-	}
+	all := cmp.Or(strings.Join(append(words, other...), " "), "no nameservers")
 	if len(domains) > 0 {
-		words[len(words)-1] += ", domains"
-		words = append(words, domains...)
+		all += ", domains " + strings.Join(domains, " ")
 	}
-	return strings.Join(words, " ")
+	return all
 }

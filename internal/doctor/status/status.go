@@ -13,46 +13,39 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
 )
 
 // version counts changes of the JSON output that break its readers.
 const version = 1
 
-// Status is the JSON output: docs/schema/status.json.
+// Status is the JSON output, which docs/schema/status.json describes.
 type Status struct {
 	Version  int           `json:"version"`
 	Azure    bool          `json:"azure"`
 	Platform string        `json:"platform"` // what identified it, or what was missing
 	BootID   string        `json:"boot_id"`  // "" if it cannot be read
-	CheckIn  *boot.CheckIn `json:"check_in"` // nil if nothing has checked in, or tried to, in this boot
+	CheckIn  *boot.CheckIn `json:"check_in"` // nil without a record of this boot
 	Links    []Link        `json:"links"`
-	Running  bool          `json:"check_in_running"` // a process is checking in or waiting for its next attempt
+	Running  bool          `json:"check_in_running"`
 	NotRead  []NotRead     `json:"not_read"`
 
 	recordErr error
 }
 
-// Link is the status of a link's nameservers.
+// Link is the status of a link's nameservers. A source that is nil has not answered, or
+// does not know the link.
 type Link struct {
-	Interface string `json:"interface"`
-	Index     int    `json:"ifindex"` // 0 if it is not known
-	// Lease has the nameservers of the DHCPv4 lease; nil without one.
-	Lease []netip.Addr `json:"lease_nameservers"`
-	// DNS is what NetworkManager wants; nil if it did not answer.
-	DNS *DNS `json:"networkmanager"`
-	// Networkd has systemd-networkd's nameservers for the link; nil if it does not
-	// manage it.
-	Networkd []netip.Addr `json:"networkd_nameservers"`
-	// Resolved is what systemd-resolved has for the link; nil if it did not
-	// answer.
-	Resolved *Resolved `json:"resolved"`
-	// From is what configured the nameservers in systemd-resolved: "nm-azure-dispatch",
-	// "networkmanager", "systemd-networkd", "other", "nobody", or "unknown".
-	From string `json:"from"`
-	// State and Reason are the record's; "" without one.
-	State  boot.LinkState `json:"state"`
-	Reason string         `json:"reason"`
+	Interface string         `json:"interface"`
+	Index     int            `json:"ifindex"`           // 0 if it is not known
+	Lease     []netip.Addr   `json:"lease_nameservers"` // nil without a lease
+	DNS       *DNS           `json:"networkmanager"`    // what NetworkManager wants
+	Networkd  []netip.Addr   `json:"networkd_nameservers"`
+	Resolved  *Resolved      `json:"resolved"`
+	From      string         `json:"from"`   // what configured the nameservers in systemd-resolved
+	State     boot.LinkState `json:"state"`  // the record's; "" without one
+	Reason    string         `json:"reason"` // the record's
 	// Decision is what the policy would do now, and the facts it is made on, in one
 	// line for people.
 	Decision string `json:"decision"`
@@ -60,9 +53,8 @@ type Link struct {
 
 // DNS is the DNS configuration that NetworkManager wants for a link.
 type DNS struct {
-	Nameservers []netip.Addr `json:"nameservers"`
-	Domains     []string     `json:"domains"`
-	Other       []string     `json:"other"` // servers that are no plain addresses
+	Resolved
+	Other []string `json:"other"` // servers that are no plain addresses
 }
 
 // Resolved is what systemd-resolved has for a link.
@@ -90,12 +82,12 @@ const (
 // Of returns the status of a machine. If it is not an Azure VM, only the platform is
 // set.
 func Of(m *machine.Snapshot) Status {
-	s := Status{Version: version, Azure: m.Platform.Azure, Platform: m.Platform.Why, Links: []Link{}, NotRead: []NotRead{}, Running: m.Records.Holder != ""}
+	s := Status{Version: version, Azure: m.Platform.Azure, Platform: m.Platform.Why, Links: []Link{}, NotRead: []NotRead{}}
 	s.notRead("platform", m.Platform.Err)
 	if !s.Azure {
 		return s
 	}
-	s.BootID = m.Records.BootID
+	s.BootID, s.Running = m.Records.BootID, m.Records.Holder != ""
 	s.notRead("boot ID", m.Records.BootErr)
 	if rec := m.Records.CheckIn; rec.Err == nil {
 		s.CheckIn = &rec.V
@@ -108,22 +100,37 @@ func Of(m *machine.Snapshot) Status {
 	} else {
 		s.notRead("NetworkManager", m.NM.Err)
 	}
-	for _, name := range interfaces(m) {
+	names, leases := slices.Clone(m.Kernel.DefaultRoutes), m.Leases() // and those with a lease or a record
+	for _, l := range m.Kernel.Links {
+		_, recorded := m.Records.Links[l.Name]
+		if (recorded || leases[l.Name] != nil) && !slices.Contains(names, l.Name) {
+			names = append(names, l.Name)
+		}
+	}
+	for _, name := range names {
 		s.notRead("record of "+name, m.Records.Links[name].Err)
-		s.Links = append(s.Links, link(m, name))
+		s.Links = append(s.Links, link(m, name, leases[name]))
 	}
 	s.notRead("systemd-resolved", m.Resolved.Err)
 	return s
 }
 
-func link(m *machine.Snapshot, name string) Link {
+// notRead adds a source that could not be read, if there is an error.
+func (s *Status) notRead(what string, err error) {
+	if err != nil {
+		s.NotRead = append(s.NotRead, NotRead{what, strings.TrimPrefix(err.Error(), "boot: ")})
+	}
+}
+
+func link(m *machine.Snapshot, name string, lease *nm.Lease) Link {
 	view := m.LinkView(name)
-	l := Link{Interface: name, Index: m.Index(name), State: view.Record.State, Reason: view.Record.Reason, From: fromUnknown, Decision: view.Trace()}
-	if lease := m.Leases()[name]; lease != nil {
+	l := Link{Interface: name, Index: m.Index(name), From: fromUnknown, Decision: view.Trace()}
+	l.State, l.Reason = view.Record.State, view.Record.Reason
+	if lease != nil {
 		l.Lease = list(lease.Nameservers)
 	}
 	if _, known := m.NM.V.Device(name); known {
-		l.DNS = &DNS{list(view.DNS.Nameservers), list(view.DNS.Domains), list(view.DNS.Other)}
+		l.DNS = &DNS{Resolved{list(view.DNS.Nameservers), list(view.DNS.Domains)}, list(view.DNS.Other)}
 	}
 	if n := m.NetworkdLink(name); n.Managed {
 		l.Networkd = list(n.Nameservers)
@@ -138,31 +145,9 @@ func link(m *machine.Snapshot, name string) Link {
 // list returns an empty list instead of null for the JSON output.
 func list[T any](l []T) []T { return append([]T{}, l...) }
 
-// notRead adds a source that could not be read, if there is an error.
-func (s *Status) notRead(what string, err error) {
-	if err == nil {
-		return
-	}
-	s.NotRead = append(s.NotRead, NotRead{what, strings.TrimPrefix(err.Error(), "boot: ")})
-}
-
-// interfaces returns those with a default route, a lease or a record.
-func interfaces(m *machine.Snapshot) []string {
-	names, leases := slices.Clone(m.Kernel.DefaultRoutes), m.Leases()
-	for _, l := range m.Kernel.Links {
-		_, recorded := m.Records.Links[l.Name]
-		if (recorded || leases[l.Name] != nil) && !slices.Contains(names, l.Name) {
-			names = append(names, l.Name)
-		}
-	}
-	return names
-}
-
 func resolved(state resolv.State) *Resolved {
-	out := &Resolved{Nameservers: []netip.Addr{}, Domains: []string{}}
-	for _, s := range state.Nameservers {
-		out.Nameservers = append(out.Nameservers, s.Addr)
-	}
+	state.Global = nil
+	out := &Resolved{list(state.Addrs()), []string{}}
 	for _, d := range state.Domains {
 		name := d.Name
 		if d.RouteOnly {
