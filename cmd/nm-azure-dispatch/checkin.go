@@ -45,7 +45,7 @@ func defineCheckIn(flags *flag.FlagSet) func() (int, error) {
 		}
 		return withCheckIn(root, *timeout, func(ctx context.Context, c *dispatch.CheckIn) (int, error) {
 			dns := make(chan error, 1)
-			go func() { dns <- (&dispatch.Nameservers{Env: c.Env}).Finish(ctx, waitingFor) }()
+			go func() { dns <- (&dispatch.Nameservers{Env: c.Env}).Finish(ctx, retrying) }()
 			status, err := reportReady(ctx, c, root, dispatch.Target{}, *force)
 			if dnsErr := <-dns; dnsErr != nil && !errors.Is(ctx.Err(), context.Canceled) {
 				c.Log(journal.NameserversFailed, slog.Any("error", dnsErr))
@@ -57,9 +57,9 @@ func defineCheckIn(flags *flag.FlagSet) func() (int, error) {
 	}
 }
 
-// waitingFor prints what the command waits for.
-func waitingFor(err error) {
-	printf(os.Stderr, "nm-azure-dispatch: check-in: still waiting: %v\n", err)
+// retrying prints what the command waits for.
+func retrying(err error) {
+	printf(os.Stderr, "nm-azure-dispatch: check-in: retrying: %v\n", err)
 }
 
 // reportReady checks in with the target, or the target of the lease if it is

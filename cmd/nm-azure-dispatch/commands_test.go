@@ -44,6 +44,21 @@ func TestCheckInCommand(t *testing.T) {
 	})
 }
 
+// While the nameservers cannot be configured, the command says once what it waits for.
+func TestCheckInWaits(t *testing.T) {
+	inside(t, func(t *testing.T, m *machine) {
+		_, _, resolved := daemons(t)
+		resolved.Fail("org.freedesktop.DBus.Error.Failed")
+		m.wireServer(wiretest.Script{})
+		m.journald()
+		status, stdout, stderr := m.run([]string{"check-in", "--timeout", "2500ms"})
+		const want = "nm-azure-dispatch: check-in: retrying: nameservers of lo: resolv: "
+		if status != 1 || !strings.HasPrefix(stdout, "checked in: ") || !strings.HasPrefix(stderr, want) || strings.Count(stderr, want) != 1 {
+			t.Errorf("status %d, stdout %q, stderr %q; want one line with %q", status, stdout, stderr, want)
+		}
+	})
+}
+
 // Without bus and lease the command uses the default address, and logs why.
 func TestCheckInWithoutBus(t *testing.T) {
 	inside(t, func(t *testing.T, m *machine) {

@@ -1,3 +1,6 @@
+// Package dispatch is the flow of the program: what is done for an event, in
+// which order and within which time, and what is recorded and logged. It does no
+// I/O except for the records; everything else is called through func fields.
 package dispatch
 
 import (
@@ -6,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -67,9 +69,6 @@ func (e *Env) orWithout(unlock func(), err error) (func(), error) {
 	e.RecordFailed(err)
 	return func() {}, nil
 }
-
-// primary reports whether the interface has an IPv4 default route.
-func (e *Env) primary(iface string) bool { return slices.Contains(e.DefaultRoutes(), iface) }
 
 // defaultDevice names the device with the preferred default route, "" if none.
 func (e *Env) defaultDevice() string { return append(e.DefaultRoutes(), "")[0] }

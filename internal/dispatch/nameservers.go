@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -54,17 +55,18 @@ type answer struct {
 // record of this boot, and removes the records of links that no longer exist. It
 // retries until everything is done or ctx ends, and returns what is not done. It
 // waits for a service that is not running only if nameservers were pushed, and for
-// absentLimit at most: the start of the service is an event. waiting is called with
+// absentLimit at most: the start of the service is an event. retrying is called with
 // what is not done when it retries for the first time.
-func (n *Nameservers) Finish(ctx context.Context, waiting func(error)) error {
+func (n *Nameservers) Finish(ctx context.Context, retrying func(error)) error {
 	absent := time.Now().Add(absentLimit)
 	for delay := finishRetry; ; delay = min(2*delay, finishMax) {
-		err := n.all(ctx)
-		if err == nil || notRunning(err) && (!n.pushedAny() || time.Now().After(absent)) {
+		pushed, err := n.all(ctx)
+		notRunning := errors.Is(err, nm.ErrNotRunning) || errors.Is(err, resolv.ErrNotRunning) || errors.Is(err, errNoBus)
+		if err == nil || notRunning && (!pushed || time.Now().After(absent)) {
 			return nil
 		}
-		if delay == finishRetry && ctx.Err() == nil {
-			waiting(err)
+		if delay == finishRetry {
+			retrying(err)
 		}
 		if !wait(ctx, delay) {
 			return err
@@ -72,25 +74,13 @@ func (n *Nameservers) Finish(ctx context.Context, waiting func(error)) error {
 	}
 }
 
-func notRunning(err error) bool {
-	return errors.Is(err, nm.ErrNotRunning) || errors.Is(err, resolv.ErrNotRunning) || errors.Is(err, errNoBus)
-}
-
-func (n *Nameservers) pushedAny() bool {
-	for _, rec := range n.Store.Links() {
-		if rec.State == boot.Pushed {
-			return true
-		}
-	}
-	return false
-}
-
-// all reconciles each link once.
-func (n *Nameservers) all(ctx context.Context) error {
+// all reconciles each link once. pushed reports whether there was a record of a push.
+func (n *Nameservers) all(ctx context.Context) (pushed bool, err error) {
 	n.RecordFailed(n.Store.RemoveGone(n.Exists))
 	links := map[Link]bool{}
 	for index, rec := range n.Store.Links() {
 		links[Link{Name: rec.Interface, Index: index}] = true
+		pushed = pushed || rec.State == boot.Pushed
 	}
 	for _, name := range n.DefaultRoutes() {
 		if index, err := n.Index(name); err == nil {
@@ -107,11 +97,10 @@ func (n *Nameservers) all(ctx context.Context) error {
 			errs <- err
 		}()
 	}
-	var err error
 	for range links {
 		err = errors.Join(err, <-errs)
 	}
-	return err
+	return pushed, err
 }
 
 // read connects to the bus and reads the device, but not on down, when
@@ -142,7 +131,7 @@ func (n *Nameservers) reconcile(ctx context.Context, l Link, first *answer) erro
 		return err
 	}
 	defer end()
-	v := LinkView{Down: n.Event.Action == nm.Down, External: n.Event.External, Primary: n.primary(l.Name), Own: n.OwnAddrs()}
+	v := LinkView{Down: n.Event.Action == nm.Down, External: n.Event.External, Primary: slices.Contains(n.DefaultRoutes(), l.Name), Own: n.OwnAddrs()}
 	v.Record, _ = n.Store.Link(l.Index, l.Name) // a record that cannot be read counts as none
 	if v.Record.State != boot.Pushed && (!v.Primary || v.Down || v.External) {
 		return nil
@@ -168,11 +157,12 @@ func (n *Nameservers) reconcile(ctx context.Context, l Link, first *answer) erro
 // askDNS reads what NetworkManager wants. On down, NetworkManager may be blocked
 // because it waits for this program.
 func (n *Nameservers) askDNS(ctx context.Context, a answer, l Link, v *LinkView) {
+	limit := busLimit
 	if v.Down {
-		var cancel context.CancelFunc
-		ctx, cancel = within(ctx, downLimit)
-		defer cancel()
+		limit = downLimit
 	}
+	ctx, cancel := within(ctx, limit)
+	defer cancel()
 	v.DNS, v.DNSErr = a.bus.DNSConfig(ctx, l.Name)
 	none := v.DNSErr == nil && v.DNS.Empty() && !v.DNS.Global && !v.DNS.Excluded
 	if none && v.Activated && (v.Record.State == boot.Pushed || n.Event.Action == nm.Reapply) {
@@ -210,12 +200,11 @@ func (n *Nameservers) act(ctx context.Context, bus *Bus, l Link, v LinkView) (pu
 		n.record(l, boot.Link{State: boot.None})
 	case ActLeave:
 		n.leave(l, v, p)
-	case ActPush:
-		if err == nil {
-			pushed = p.Nameservers
-		}
 	}
-	return pushed, err
+	if err != nil {
+		return nil, err
+	}
+	return p.Nameservers, nil
 }
 
 // push writes the record first, and keeps it if resolved may have done or may do

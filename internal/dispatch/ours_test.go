@@ -192,8 +192,12 @@ func TestFinish(t *testing.T) {
 			return answer(ctx, i)
 		}
 		env.Connect = func(context.Context) (*dispatch.Bus, error) { return w.bus, nil }
-		if err := (&dispatch.Nameservers{Env: env}).Finish(t.Context(), func(error) {}); err != nil {
+		var waiting []string
+		if err := (&dispatch.Nameservers{Env: env}).Finish(t.Context(), func(err error) { waiting = append(waiting, err.Error()) }); err != nil {
 			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"nameservers of eth0: no answer within 2s"}, waiting); diff != "" {
+			t.Errorf("waits for (-want +got):\n%s", diff)
 		}
 		w.has(t, "resolved answers", leaseServers)
 		if took := time.Since(start); took > 15*time.Second {

@@ -56,7 +56,9 @@ type Plan struct {
 // systemd-resolved has exactly that; it is removed when NetworkManager no
 // longer wants it and nothing can be pushed in its place.
 func Decide(v LinkView) Plan {
-	d := decision{LinkView: v, want: usableConfig(v.DNS, v.Own), lease: usable(v.Lease, v.Own)}
+	d := decision{LinkView: v, want: v.DNS, lease: usable(v.Lease, v.Own)}
+	d.want.Nameservers = usable(v.DNS.Nameservers, v.Own)
+	d.want.Domains = slices.DeleteFunc(slices.Clone(v.DNS.Domains), func(name string) bool { return strings.HasPrefix(name, "~") })
 	if v.GlobalDNS || v.DNSErr != nil {
 		d.want = nm.DNSConfig{Global: v.GlobalDNS}
 	}
@@ -69,50 +71,45 @@ func Decide(v LinkView) Plan {
 		p.Domains, p.SetDomains = d.domains()
 	case ActUndo:
 		p.SetDomains = d.ourDomains()
+	case ActForget:
+		if v.Record.State == "" || v.Record.State == boot.None {
+			p.Action = ActNone // there is no record to change
+		}
 	}
 	return p
 }
 
 // Trace returns the facts of the view and what Decide makes of them, in one line.
 func (v LinkView) Trace() string {
-	var b strings.Builder
-	for _, f := range []struct {
-		is   bool
-		name string
-	}{
-		{v.Down, "down"},
-		{v.Primary, "primary"},
-		{v.Activated, "activated"},
-		{v.External, "external"},
-		{v.GlobalDNS || v.DNS.Global, "global-dns"},
-		{len(v.Have.Global) > 0, "global-servers"},
-	} {
-		if f.is {
-			b.WriteString(f.name + " ")
+	flag := func(name string, is bool) string {
+		if is {
+			return name + " "
 		}
+		return ""
 	}
+	flags := flag("down", v.Down) + flag("primary", v.Primary) + flag("activated", v.Activated) + flag("external", v.External) +
+		flag("global-dns", v.GlobalDNS || v.DNS.Global) + flag("global-servers", len(v.Have.Global) > 0)
 	wanted := list(v.DNS.Nameservers, slices.Concat(v.DNS.Other, v.DNS.Domains)...)
 	if v.DNSErr != nil {
 		wanted = "unknown"
 	}
-	have := "unknown"
-	if v.HaveErr == nil {
-		var domains []string
-		for _, d := range v.Have.Domains {
-			domains = append(domains, d.Name)
-		}
-		have = list(resolv.State{Nameservers: v.Have.Nameservers}.Addrs(), domains...)
+	var domains []string
+	for _, d := range v.Have.Domains {
+		domains = append(domains, d.Name)
+	}
+	have := list(resolv.State{Nameservers: v.Have.Nameservers}.Addrs(), domains...)
+	if v.HaveErr != nil {
+		have = "unknown"
 	}
 	p := Decide(v)
-	fmt.Fprintf(&b, "lease=%s wanted=%s have=%s record=%s,%s: %s %s (%s)", list(v.Lease), wanted, have, cmp.Or(v.Record.State, boot.None),
-		list(v.Record.Nameservers, v.Record.Domains...), p.Action, list(p.Nameservers, p.Domains...), p.Reason.Code)
-	return b.String()
+	return fmt.Sprintf("%slease=%s wanted=%s have=%s record=%s,%s: %s %s (%s)", flags, list(v.Lease), wanted, have,
+		cmp.Or(v.Record.State, boot.None), list(v.Record.Nameservers, v.Record.Domains...),
+		p.Action, list(p.Nameservers, p.Domains...), p.Reason.Code)
 }
 
 // list joins servers and names by commas; "-" if there are none.
 func list(servers []netip.Addr, names ...string) string {
-	fields := strings.Fields(join(servers))
-	return cmp.Or(strings.Join(append(fields, names...), ","), "-")
+	return cmp.Or(strings.Join(append(strings.Fields(join(servers)), names...), ","), "-")
 }
 
 // decision is a view reduced to what is usable.
@@ -123,24 +120,39 @@ type decision struct {
 	ours  bool // systemd-resolved has what the record says that we pushed
 }
 
+// plan decides. A failed query changes neither the link nor the record of a push, and
+// neither does a device in transition. On down NetworkManager may be waiting for us,
+// and not answer: then the default route shows whether the device is active.
 func (d *decision) plan() Plan {
-	if p, ok := d.unknown(); ok {
-		return p
-	}
 	why := d.obstacle()
 	ok := why == Reason{}
+	ignored := len(d.lease) == 0 || !d.Primary || d.Down || !d.Activated || d.External
 	_, otherDomains := d.domains()
 	switch {
+	case errors.Is(d.HaveErr, resolv.ErrNotRunning) && d.Record.State == boot.Pushed:
+		return Plan{Action: ActNone, Reason: ResolvedUnavailable}
+	case errors.Is(d.HaveErr, resolv.ErrNotRunning):
+		return Plan{Action: ActLeave, Reason: ResolvedUnavailable}
+	case errors.Is(d.HaveErr, resolv.ErrLinkBusy):
+		return Plan{Action: ActLeave, Reason: ManagedByNetworkd}
+	case d.HaveErr != nil:
+		return Plan{Action: ActNone, Reason: ResolvedFailed}
+	case d.DNSErr != nil && !(d.Down && !d.Primary):
+		return Plan{Action: ActNone, Reason: NetworkManagerFailed}
+	case d.Down && !d.want.Empty():
+		return Plan{Action: ActNone, Reason: ActiveAgain}
+	case !d.Activated && !d.want.Empty():
+		return Plan{Action: ActNone, Reason: NotActivated}
 	case d.ours && d.stillWanted() && (!ok || !otherDomains):
 		return Plan{Action: ActNone, Reason: cmp.Or(why, UpToDate)}
 	case d.ours && (!ok || len(d.Have.Global) > 0):
 		return Plan{Action: ActUndo, Reason: cmp.Or(why, GlobalServers)}
-	case !ok && (len(d.lease) == 0 || !d.Primary || d.Down || !d.Activated || d.External):
-		return d.forget(why)
+	case !ok && ignored:
+		return Plan{Action: ActForget, Reason: why}
 	case !ok:
 		return Plan{Action: ActLeave, Reason: why}
 	case !d.ours && d.Have.Contains(d.want.Nameservers):
-		return d.forget(UpToDate)
+		return Plan{Action: ActForget, Reason: UpToDate}
 	case len(d.Have.Global) > 0:
 		return Plan{Action: ActLeave, Reason: GlobalServers}
 	case d.ours:
@@ -149,30 +161,6 @@ func (d *decision) plan() Plan {
 		return Plan{Action: ActPush, Reason: NameserversMissing}
 	}
 	return Plan{Action: ActLeave, Reason: OtherServers}
-}
-
-// unknown handles failed queries, which change neither the link nor the record of
-// a push, and devices in transition.
-func (d *decision) unknown() (Plan, bool) {
-	switch {
-	case errors.Is(d.HaveErr, resolv.ErrNotRunning) && d.Record.State == boot.Pushed:
-		return Plan{Action: ActNone, Reason: ResolvedUnavailable}, true
-	case errors.Is(d.HaveErr, resolv.ErrNotRunning):
-		return Plan{Action: ActLeave, Reason: ResolvedUnavailable}, true
-	case errors.Is(d.HaveErr, resolv.ErrLinkBusy):
-		return Plan{Action: ActLeave, Reason: ManagedByNetworkd}, true
-	case d.HaveErr != nil:
-		return Plan{Action: ActNone, Reason: ResolvedFailed}, true
-	case d.DNSErr != nil && !(d.Down && !d.Primary):
-		// On down NetworkManager may be waiting for us: then the default route
-		// shows whether the device is active.
-		return Plan{Action: ActNone, Reason: NetworkManagerFailed}, true
-	case d.Down && !d.want.Empty():
-		return Plan{Action: ActNone, Reason: ActiveAgain}, true
-	case !d.Activated && !d.want.Empty():
-		return Plan{Action: ActNone, Reason: NotActivated}, true
-	}
-	return Plan{}, false
 }
 
 // obstacle returns why NetworkManager's configuration is not pushed; zero if
@@ -209,14 +197,6 @@ func (d *decision) stillWanted() bool {
 		}))
 }
 
-// forget returns a plan that changes only an outdated record.
-func (d *decision) forget(why Reason) Plan {
-	if d.Record.State == "" || d.Record.State == boot.None {
-		return Plan{Action: ActNone, Reason: why}
-	}
-	return Plan{Action: ActForget, Reason: why}
-}
-
 // ourDomains reports whether the link has exactly the domains that were pushed.
 func (d *decision) ourDomains() bool {
 	return d.Record.State == boot.Pushed && len(d.Record.Domains) > 0 && d.Have.EqualDomains(d.Record.Domains)
@@ -242,15 +222,6 @@ func usable(servers, own []netip.Addr) []netip.Addr {
 		}
 	}
 	return out
-}
-
-// usableConfig reduces a configuration to usable servers and plain search
-// domains: a name that begins with a tilde only routes queries, which this
-// program never configures.
-func usableConfig(c nm.DNSConfig, own []netip.Addr) nm.DNSConfig {
-	c.Nameservers = usable(c.Nameservers, own)
-	c.Domains = slices.DeleteFunc(slices.Clone(c.Domains), func(d string) bool { return strings.HasPrefix(d, "~") })
-	return c
 }
 
 func sameSet(a, b []netip.Addr) bool {

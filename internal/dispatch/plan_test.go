@@ -206,9 +206,16 @@ func TestUsable(t *testing.T) {
 			}
 		})
 	}
-	w := usableConfig(nm.DNSConfig{Nameservers: addrs("127.0.0.1 10.0.0.1"), Domains: []string{"~.", "a.example", "~b.example"}}, own)
-	want := nm.DNSConfig{Nameservers: addrs("10.0.0.1"), Domains: []string{"a.example"}}
-	if diff := cmp.Diff(want, w, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
-		t.Errorf("want (-want +got):\n%s", diff)
+}
+
+// A search domain that begins with a tilde only routes queries.
+func TestDecideUsable(t *testing.T) {
+	p := Decide(LinkView{
+		Primary: true, Activated: true, Lease: addrs("10.0.0.1 127.0.0.1"), Own: addrs("10.0.0.4"),
+		DNS: nm.DNSConfig{Nameservers: addrs("127.0.0.1 10.0.0.1 10.0.0.4"), Domains: []string{"~.", "a.example", "~b.example"}},
+	})
+	want := Plan{Action: ActPush, Nameservers: addrs("10.0.0.1"), Domains: []string{"a.example"}, SetDomains: true, Reason: NameserversMissing}
+	if diff := cmp.Diff(want, p, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }

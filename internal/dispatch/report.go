@@ -63,9 +63,6 @@ func (c *CheckIn) send(ctx context.Context, t Target, h wire.Health, old boot.Ch
 	}
 }
 
-// errMoved ends a report when there is another target.
-var errMoved = errors.New("another WireServer address was found")
-
 // report reports to the target until it has accepted the report, ctx ends, or
 // there is another target, which is then returned.
 func (s *sending) report(ctx context.Context) (out wire.Outcome, next Target, err error) {
@@ -83,20 +80,18 @@ func (s *sending) report(ctx context.Context) (out wire.Outcome, next Target, er
 		r.Fallback = wire.DefaultAddr
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		if s.NextTarget == nil {
-			return
-		}
-		if found, ok := s.NextTarget(ctx, t.Server); ok {
-			next = found
-			cancel(errMoved)
-		}
-	}()
+	var watch sync.WaitGroup
+	if s.NextTarget != nil {
+		watch.Go(func() {
+			if found, ok := s.NextTarget(ctx, t.Server); ok {
+				next = found
+				cancel(errors.New("another WireServer address was found"))
+			}
+		})
+	}
 	out, err = s.Report(ctx, r, s.health)
 	cancel(nil)
-	<-watched
+	watch.Wait()
 	return out, next, bounded.Error(err)
 }
 
