@@ -36,10 +36,7 @@ func newEnv(ctx context.Context, root fs.FS, log func(journal.Kind, ...slog.Attr
 		Index:         func(iface string) (int, error) { return link.Index(root, iface) },
 		DefaultRoutes: func() []string { return link.DefaultRoutes(root) },
 		OwnAddrs:      ownAddrs,
-		Exists: func(ifindex int) bool {
-			_, err := net.InterfaceByIndex(ifindex)
-			return err == nil
-		},
+		Exists:        func(ifindex int) bool { return link.Exists(root, ifindex) },
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,7 +14,7 @@ import (
 // Paths are relative to /; the formats are those of
 // Documentation/ABI/testing/sysfs-class-net and proc(5).
 const (
-	classNet  = "sys/class/net/"
+	classNet  = "sys/class/net"
 	routeFile = "proc/net/route"
 )
 
@@ -22,25 +23,35 @@ const flagsVRF = 0x400 | 0x80
 
 // Index returns the index of an interface.
 func Index(root fs.FS, iface string) (int, error) {
-	b, err := fs.ReadFile(root, classNet+iface+"/ifindex")
+	b, err := fs.ReadFile(root, classNet+"/"+iface+"/ifindex")
 	if err != nil {
-		return 0, fmt.Errorf("link: /%s%s/ifindex: %w", classNet, iface, errors.Unwrap(err)) // its path lacks the slash
+		return 0, fmt.Errorf("link: /%s/%s/ifindex: %w", classNet, iface, errors.Unwrap(err)) // its path lacks the slash
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
 	if err != nil || n <= 0 {
-		return 0, fmt.Errorf("link: /%s%s/ifindex holds %.32q, want a positive number", classNet, iface, b)
+		return 0, fmt.Errorf("link: /%s/%s/ifindex holds %.32q, want a positive number", classNet, iface, b)
 	}
 	return n, nil
+}
+
+// Exists reports whether an interface has the index. If the interfaces cannot be
+// read, it may exist.
+func Exists(root fs.FS, index int) bool {
+	entries, err := fs.ReadDir(root, classNet)
+	return err != nil || slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		n, _ := Index(root, e.Name())
+		return n == index
+	})
 }
 
 // IsPort reports whether the interface is a port of a bond, bridge or similar device:
 // the lease is then its master's. Azure's accelerated networking makes such
 // pairs. A VRF, the master with the flags MASTER and NOARP, has no lease.
 func IsPort(root fs.FS, iface string) bool {
-	if _, err := fs.Lstat(root, classNet+iface+"/master"); err != nil {
+	if _, err := fs.Lstat(root, classNet+"/"+iface+"/master"); err != nil {
 		return false
 	}
-	b, _ := fs.ReadFile(root, classNet+iface+"/master/flags")
+	b, _ := fs.ReadFile(root, classNet+"/"+iface+"/master/flags")
 	flags, _ := strconv.ParseUint(strings.TrimSpace(string(b)), 0, 32)
 	return flags&flagsVRF != flagsVRF
 }

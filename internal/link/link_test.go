@@ -33,6 +33,19 @@ func TestIndex(t *testing.T) {
 	}
 }
 
+func TestExists(t *testing.T) {
+	root := fstest.MapFS{
+		"sys/class/net/eth0/ifindex":    {Data: []byte("12\n")},
+		"sys/class/net/bonding_masters": {},
+	}
+	if !link.Exists(root, 12) || link.Exists(root, 1) {
+		t.Errorf("12 exists: %v, 1 exists: %v; want true and false", link.Exists(root, 12), link.Exists(root, 1))
+	}
+	if !link.Exists(fstest.MapFS{}, 12) {
+		t.Error("without /sys, the interface counts as gone")
+	}
+}
+
 func TestIsPort(t *testing.T) {
 	flags := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
 	root := fstest.MapFS{
