@@ -58,5 +58,39 @@ func TestBeforePostConnected(t *testing.T) {
 		if len(got.failed) < 8 || calls.Load() != 0 { // half of them from the fourth on are POSTs
 			t.Errorf("%d calls in %d attempts that did not connect", calls.Load(), len(got.failed))
 		}
+		for _, f := range got.failed {
+			if f.Posted {
+				t.Errorf("attempt %d posted without a connection", f.N)
+			}
+		}
 	})
+}
+
+// BeforePost is called once for each attempt that posted, however it ends: the caller
+// counts the POSTs under way.
+func TestPosted(t *testing.T) {
+	tests := map[string]wiretest.Script{
+		"no goal state":               {GoalState: each(wiretest.Step{Status: 503, Times: -1}), Provisioning: each(wiretest.Step{Status: 503, Times: -1})},
+		"health refused":              {Health: each(wiretest.Step{Status: 410, Times: -1}), Provisioning: each(wiretest.Step{Reset: true, Times: -1})},
+		"connection closed behind it": {GoalState: each(wiretest.Step{CloseAfter: true, Times: -1}), Health: each(wiretest.Step{Status: 503, Times: 5})},
+	}
+	for name, script := range tests {
+		t.Run(name, func(t *testing.T) {
+			r, _ := serve(t, script)
+			var calls, posted atomic.Int32
+			r.BeforePost = func() { calls.Add(1) }
+			r.OnAttempt = func(a wire.Attempt) {
+				if a.Posted {
+					posted.Add(1)
+				}
+			}
+			out, _ := report(t, r, 3*time.Second)
+			if out.Posted {
+				posted.Add(1)
+			}
+			if calls.Load() != posted.Load() || posted.Load() == 0 {
+				t.Errorf("%d calls, %d attempts posted", calls.Load(), posted.Load())
+			}
+		})
+	}
 }

@@ -23,8 +23,8 @@ type Reporter struct {
 	// OnAttempt, if not nil, is called synchronously after each failed attempt, on
 	// the goroutine that called Report, in the order in which they failed.
 	OnAttempt func(Attempt)
-	// BeforePost, if not nil, is called when a POST has its connection, before it is
-	// sent, on the goroutine of its attempt; two attempts can be under way. It must
+	// BeforePost, if not nil, is called once when a POST has its connection, before it
+	// is sent, on the goroutine of its attempt; two attempts can be under way. It must
 	// not block. OnAttempt is called for the same attempt after it has returned.
 	BeforePost func()
 
