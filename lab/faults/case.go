@@ -1,10 +1,16 @@
 package faults
 
 import (
+	"slices"
 	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
+
+// All are all cases, in the order of the tables: those that take minutes first, for the others to be played beside them.
+func All() []Case {
+	return slices.Concat(networks(), sequences(), answers(), hooks(), environments())
+}
 
 // Case is one thing that goes wrong, or two.
 type Case struct {
@@ -36,20 +42,8 @@ type Start struct {
 	Hook    bool          // as the dispatcher does, in place of check-in
 	Timeout time.Duration // --timeout; 0: enough
 	Env     []string
-	// Shell is a line of sh that starts the program as "$@"; "": none.
-	Shell string
-	Pipe  Pipe // what standard error is
+	Shell   string // a line of sh that starts the program as "$@"; "": none
 }
-
-// Pipe is a standard error that gives trouble.
-type Pipe string
-
-// Pipes.
-const (
-	Readable Pipe = ""
-	Full     Pipe = "full"   // nobody reads, and there is no room
-	Broken   Pipe = "broken" // nobody can ever read
-)
 
 // Want is what must come of a case. The zero value: Ready.
 type Want struct {
@@ -62,6 +56,7 @@ type Want struct {
 	Requests []string      // all of them: get, post, short; nil: not looked at
 	Says     string        // a part of standard error
 	Mute     bool          // standard error cannot be read, or there is none
+	NoHost   bool          // there is no record for Azure's host; else it says error if Never, and success
 }
 
 // Peer is the best of the other programs in a case: which is Ready first, and when. The zero value: none was measured in
@@ -83,4 +78,7 @@ type Result struct {
 	PeakKiB  int64 // peak resident memory
 	FDs      int   // open files, the most that were seen
 	Stderr   string
+
+	Host       string // "success" or "error", as the record for Azure's host says at the end; "": there is none
+	HostUntrue int    // samples in which that was not so
 }

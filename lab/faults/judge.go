@@ -51,6 +51,19 @@ func judge(c Case, r Result) (faults []string) {
 	if r.FDs > fdLimit {
 		wrong("%d open files, want at most %d", r.FDs, fdLimit)
 	}
+	host := "success"
+	switch {
+	case c.Want.NoHost:
+		host = ""
+	case c.Want.Never:
+		host = "error"
+	}
+	if r.Host != host {
+		wrong("the host's record says %q at the end, want %q", r.Host, host)
+	}
+	if r.HostUntrue > 0 {
+		wrong("the host's record was untrue in %d samples", r.HostUntrue)
+	}
 	if c.Want.Mute {
 		return faults
 	}

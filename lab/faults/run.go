@@ -3,7 +3,7 @@ package faults
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -23,38 +21,29 @@ const (
 )
 
 // run runs the program and returns what can be seen of it from outside.
-func (o order) run() (Result, error) {
-	c := o.Case
+func (o order) run() Result {
+	ctx, cancel := context.WithTimeout(context.Background(), o.Case.Want.Within+overdue)
+	defer cancel()
 	argv, env := o.commandLine()
-	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env, cmd.Dir = env, "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var stderr bytes.Buffer
-	closePipe, err := c.Start.Pipe.attach(cmd, &stderr)
-	if err != nil {
-		return Result{}, err
-	}
-	defer closePipe()
-
+	cmd.Stderr = &stderr
 	start := time.Now()
-	if err := cmd.Start(); err != nil {
-		return Result{}, err
-	}
-	kill := time.AfterFunc(c.Want.Within+overdue, func() { _ = cmd.Process.Kill() })
-	defer kill.Stop()
-	most := make(chan int)
-	ended := make(chan struct{})
+	must(cmd.Start())
+	ended, most := make(chan struct{}), make(chan int)
 	go func() { most <- mostFiles(cmd.Process.Pid, ended) }()
-	err = cmd.Wait()
+	err := cmd.Wait()
 	r := Result{Took: time.Since(start)}
 	close(ended)
-	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
-		return Result{}, err
+	if _, ok := errors.AsType[*exec.ExitError](err); !ok {
+		must(err)
 	}
 	r.FDs, r.Status = <-most, cmd.ProcessState.ExitCode()
 	r.PeakKiB = cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
 	r.Stderr = stderr.String()
-	return r, nil
+	return r
 }
 
 func (o order) commandLine() (argv, env []string) {
@@ -72,42 +61,6 @@ func (o order) commandLine() (argv, env []string) {
 	return argv, env
 }
 
-// attach makes the pipe the command's standard error.
-func (p Pipe) attach(cmd *exec.Cmd, buf *bytes.Buffer) (end func(), err error) {
-	if p == Readable {
-		cmd.Stderr = buf
-		return func() {}, nil
-	}
-	var fds [2]int
-	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-		return nil, err
-	}
-	r, w := os.NewFile(uintptr(fds[0]), "read end"), os.NewFile(uintptr(fds[1]), "write end")
-	cmd.Stderr = w
-	if p == Broken {
-		_ = r.Close()
-		return func() { _ = w.Close() }, nil
-	}
-	if err := fill(fds[1]); err != nil {
-		return nil, err
-	}
-	return func() { _, _ = r.Close(), w.Close() }, nil
-}
-
-// fill writes to a pipe until no byte more has room, and leaves it in blocking mode.
-func fill(fd int) error {
-	if err := unix.SetNonblock(fd, true); err != nil {
-		return err
-	}
-	for {
-		if _, err := unix.Write(fd, []byte{0}); errors.Is(err, unix.EAGAIN) {
-			return unix.SetNonblock(fd, false)
-		} else if err != nil {
-			return err
-		}
-	}
-}
-
 // mostFiles returns how many files a process had open at most, as far as can be seen by looking now and then.
 func mostFiles(pid int, ended <-chan struct{}) (most int) {
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
@@ -119,12 +72,4 @@ func mostFiles(pid int, ended <-chan struct{}) (most int) {
 		case <-time.After(wait):
 		}
 	}
-}
-
-// attempts is how many the program's record has; there may be none.
-func attempts() int {
-	var rec struct{ Attempts int }
-	b, _ := os.ReadFile("/run/nm-azure-dispatch/check-in.json")
-	_ = json.Unmarshal(b, &rec)
-	return rec.Attempts
 }

@@ -3,7 +3,6 @@ package faults
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -16,14 +15,10 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
-// servers are the WireServers of a case, and what happens to the network meanwhile.
+// servers are the WireServers of a case, and what happens to the network meanwhile. They end with this process.
 type servers struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-	mu     sync.Mutex
-	all    []server
-	err    error
+	mu  sync.Mutex
+	all []server
 }
 
 type server struct {
@@ -31,89 +26,87 @@ type server struct {
 	*wiretest.Server
 }
 
-// startServers returns when those listen that listen from the beginning.
-func startServers(c Case) (*servers, error) {
-	s := &servers{}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.after(c.World.Refused, func() error { return s.serve(constant, c.Script) })
-	if c.World.Other != nil {
-		s.after(0, func() error { return s.serve(other, *c.World.Other) })
-	}
-	if late := c.World.NoRoute + c.World.Lost; late > 0 {
-		s.after(late, func() error { return namespace.IP(addConstant) })
-	}
-	return s, s.failed()
+// request is one that a server received.
+type request struct {
+	wiretest.Request
+	addr string // the server's
 }
 
-// serve listens at an address that may not be there yet.
-func (s *servers) serve(addr string, script wiretest.Script) error {
-	l, err := freebind.Listen(s.ctx, "tcp4", addr+":80")
-	if err != nil {
-		return fmt.Errorf("WireServer at %s: %w", addr, err)
+// startServers returns when those listen that listen from the beginning.
+func startServers(c Case) *servers {
+	s := &servers{}
+	after(c.World.Refused, func() { s.serve(constant, c.Script) })
+	if c.World.Other != nil {
+		s.serve(other, *c.World.Other)
 	}
+	if late := c.World.NoRoute + c.World.Lost; late > 0 {
+		after(late, func() { must(namespace.IP(addConstant)) })
+	}
+	return s
+}
+
+// after calls f before it returns, or later.
+func after(wait time.Duration, f func()) {
+	if wait == 0 {
+		f()
+		return
+	}
+	time.AfterFunc(wait, f)
+}
+
+// serve listens at an address that may not be there yet, IP_FREEBIND in ip(7).
+func (s *servers) serve(addr string, script wiretest.Script) {
+	freebind := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) { must(unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_FREEBIND, 1)) })
+	}}
+	l, err := freebind.Listen(context.Background(), "tcp4", addr+":80")
+	must(err)
 	server := server{addr, wiretest.New(script)}
 	s.mu.Lock()
 	s.all = append(s.all, server)
 	s.mu.Unlock()
-	s.wg.Go(func() { s.fail(server.Serve(s.ctx, l)) })
-	return nil
+	go func() { must(server.Serve(context.Background(), l)) }()
 }
 
-// after does something before it returns, or later.
-func (s *servers) after(wait time.Duration, f func() error) {
-	if wait == 0 {
-		s.fail(f())
-		return
-	}
-	s.wg.Go(func() {
-		select {
-		case <-s.ctx.Done():
-		case <-time.After(wait):
-			s.fail(f())
+// requests are those of all servers, in the order in which they came.
+func (s *servers) requests() (all []request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, server := range s.all {
+		for _, r := range server.Requests() {
+			all = append(all, request{r, server.addr})
 		}
-	})
+	}
+	slices.SortStableFunc(all, func(a, b request) int { return cmp.Compare(a.UnixNano, b.UnixNano) })
+	return all
 }
 
-func (s *servers) fail(err error) {
+// posting reports whether a POST is under way or was accepted.
+func (s *servers) posting() bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.err = cmp.Or(s.err, err)
-}
-
-func (s *servers) failed() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err
-}
-
-func (s *servers) stop() {
-	s.cancel()
-	s.wg.Wait()
+	underWay := slices.ContainsFunc(s.all, func(server server) bool { return server.Posting() })
+	s.mu.Unlock()
+	return underWay || slices.ContainsFunc(s.requests(), request.accepted)
 }
 
 // into takes what the servers saw into the result.
 func (s *servers) into(r *Result) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	type seen struct {
-		wiretest.Request
-		addr string
-	}
-	var all []seen
-	for _, server := range s.all {
-		for _, req := range server.Requests() {
-			all = append(all, seen{req, server.addr})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b seen) int { return cmp.Compare(a.UnixNano, b.UnixNano) })
-	for _, req := range all {
-		name := cmp.Or(names[req.Method+" "+req.Path], req.Method+" "+req.Path)
-		r.Requests = append(r.Requests, name)
-		if via, ok := vias[name]; ok && req.Status/100 == 2 && !req.Foreign {
+	for _, req := range s.requests() {
+		r.Requests = append(r.Requests, req.name())
+		if req.accepted() {
 			r.Readys++
-			r.Server, r.Via = req.addr, via
+			r.Server, r.Via = req.addr, vias[req.name()]
 		}
 	}
+}
+
+func (r request) name() string {
+	name := r.Method + " " + r.Path
+	return cmp.Or(names[name], name)
+}
+
+func (r request) accepted() bool {
+	return vias[r.name()] != "" && r.Status/100 == 2 && !r.Foreign
 }
 
 var (
@@ -122,14 +115,3 @@ var (
 	}
 	vias = map[string]string{post: "health", short: "provisioning-health"}
 )
-
-// freebind listens at addresses that are not there yet, ip(7).
-var freebind = net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-	var err error
-	if cerr := c.Control(func(fd uintptr) {
-		err = unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_FREEBIND, 1)
-	}); cerr != nil {
-		return cerr
-	}
-	return err
-}}

@@ -24,11 +24,11 @@ func WriteTables(path string, outcomes []Outcome) error {
 	if !ok || !ok2 {
 		return fmt.Errorf("faults: %s has no place for the tables, between %s and %s", path, tablesBegin, tablesEnd)
 	}
-	return os.WriteFile(path, []byte(before+tablesBegin+"\n"+Tables(outcomes)+"\n"+tablesEnd+after), 0o644)
+	return os.WriteFile(path, []byte(before+tablesBegin+"\n"+tables(outcomes)+"\n"+tablesEnd+after), 0o644)
 }
 
-// Tables are the outcomes in Markdown, a table for each group.
-func Tables(outcomes []Outcome) string {
+// tables are the outcomes in Markdown, a table for each group.
+func tables(outcomes []Outcome) string {
 	var b strings.Builder
 	group := ""
 	for _, o := range outcomes {

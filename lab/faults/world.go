@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"errors"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/bustest"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/namespace"
@@ -10,41 +9,33 @@ import (
 )
 
 // play is the inside: this process is in namespaces of its own, with nothing but the host's files to see.
-func (o order) play() (Result, error) {
-	if err := namespace.SetUp("ignition.platform.id=azure"); err != nil {
-		return Result{}, err
-	}
+func (o order) play() Result {
 	c := o.Case
-	if err := network(c.World); err != nil {
-		return Result{}, err
-	}
-	w, err := startServers(c)
-	if err != nil {
-		return Result{}, err
-	}
-	defer w.stop()
+	must(namespace.SetUp("ignition.platform.id=azure"))
+	must(makePool())
+	must(network(c.World))
+	s := startServers(c)
 	if c.World.Option245 != "" {
 		bus, err := bustest.Start("/run/dbus/system_bus_socket")
-		if err != nil {
-			return Result{}, err
-		}
+		must(err)
 		defer bus.Close()
 		// The one interface has a lease. There is neither resolved nor systemd.
-		if _, err = bus.ExportNetworkManager([]bustest.Device{{Interface: "lo", State: 100, Options: map[string]string{
+		_, err = bus.ExportNetworkManager([]bustest.Device{{Interface: "lo", State: 100, Options: map[string]string{
 			"ip_address": "10.0.0.4", "routers": "10.0.0.1", "private_245": c.World.Option245, "domain_name_servers": constant,
-		}}}, nil); err != nil {
-			return Result{}, err
-		}
+		}}}, nil)
+		must(err)
 	}
+	end, untrue := make(chan struct{}), make(chan int)
+	go func() { untrue <- s.watchHost(end) }()
 	small := o
 	small.Case.Script, small.Case.World.Other = wiretest.Script{}, nil
 	r, err := small.delegate(context.Background(), roleRun, 0)
-	if err := errors.Join(err, w.failed()); err != nil {
-		return Result{}, err
-	}
-	w.into(&r)
-	r.Attempts = attempts()
-	return r, nil
+	must(err)
+	close(end)
+	r.HostUntrue, r.Host = <-untrue, hostResult()
+	s.into(&r)
+	r.Attempts = record().Attempts
+	return r
 }
 
 // network makes the addresses: the servers' are this machine's own, unless packets to them vanish, into a cable at the

@@ -32,6 +32,7 @@ type Server struct {
 	mu       sync.Mutex
 	script   Script
 	conns    int
+	posting  int // POSTs that were read and are not answered yet
 	requests []Request
 }
 
@@ -78,6 +79,20 @@ func (s *Server) Requests() []Request {
 	return slices.Clone(s.requests)
 }
 
+// Posting reports whether a POST was read and its answer, if there will be one, is not sent yet.
+func (s *Server) Posting() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.posting > 0
+}
+
+// post counts the POSTs under way.
+func (s *Server) post(change int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.posting += change
+}
+
 // serveConn answers the requests of one connection.
 func (s *Server) serveConn(ctx context.Context, c net.Conn) {
 	defer c.Close()
@@ -97,6 +112,9 @@ func (s *Server) serveConn(ctx context.Context, c net.Conn) {
 			return
 		}
 		req.Header.Set("Host", req.Host)
+		if req.Method == http.MethodPost {
+			s.post(1)
+		}
 		step, ans := s.decide(Request{
 			UnixNano: time.Now().UnixNano(),
 			Conn:     n,
@@ -105,7 +123,11 @@ func (s *Server) serveConn(ctx context.Context, c net.Conn) {
 			Header:   req.Header,
 			Body:     string(body),
 		})
-		if !play(ctx, c, r, step, ans) || req.Close {
+		again := play(ctx, c, r, step, ans)
+		if req.Method == http.MethodPost {
+			s.post(-1)
+		}
+		if !again || req.Close {
 			return
 		}
 	}
