@@ -55,9 +55,9 @@ func manager(s *machine.Snapshot) string {
 	return "NetworkManager"
 }
 
-// checkIn returns the command that checks in, with the unit if possible.
+// checkIn returns the command that checks in, with the unit if systemd has it.
 func checkIn(s *machine.Snapshot) string {
-	if !s.Systemd || s.Units.Err == nil && s.Units.V[machine.UnitCheckIn].File == "" {
+	if s.Units.V[machine.UnitCheckIn].File == "" {
 		return "sudo nm-azure-dispatch check-in"
 	}
 	return "sudo systemctl start " + machine.UnitCheckIn

@@ -47,8 +47,6 @@ var cases = []struct {
 	}, "dispatcher fail dispatcher-disabled"},
 	{"dispatcher masked", unit(machine.UnitDispatcher, machine.Unit{File: "masked"}), "dispatcher fail dispatcher-masked"},
 	{"dispatcher missing", unit(machine.UnitDispatcher, machine.Unit{}), "dispatcher fail dispatcher-missing"},
-	{"no systemd", func(s *machine.Snapshot) { s.Systemd, s.Conf.DispatcherBus = false, true }, "timer skipped no-systemd"},
-	{"no systemd, no dispatcher", func(s *machine.Snapshot) { s.Systemd = false }, "dispatcher fail dispatcher-missing; timer skipped no-systemd"},
 
 	{"hook missing", hook(func(h *machine.Hook) { h.File, h.Err = h.Name, fs.ErrNotExist }), "hook fail hook-missing"},
 	{"hook dangling", hook(func(h *machine.Hook) { h.Err = fs.ErrNotExist }), "hook fail hook-dangling"},
@@ -258,10 +256,10 @@ var cases = []struct {
 		s.Records.BootErr, s.Records.CheckIn.Err = fs.ErrPermission, fs.ErrNotExist
 	}, "record warn boot-id-unknown"},
 	{"no record", nothing, "record fail no-check-in"},
-	{"no record, no systemd", func(s *machine.Snapshot) {
+	{"no record, systemd does not answer", func(s *machine.Snapshot) {
 		nothing(s)
-		s.Systemd, s.Conf.DispatcherBus = false, true
-	}, "timer skipped no-systemd; record fail no-check-in"},
+		s.Units = machine.Seen[map[string]machine.Unit]{Err: machine.NoAnswer(2 * time.Second)}
+	}, "dispatcher skipped systemd-no-answer; timer skipped systemd-no-answer; record fail no-check-in; agents skipped systemd-no-answer"},
 	{"no record, service masked", func(s *machine.Snapshot) {
 		nothing(s)
 		unit(machine.UnitCheckIn, machine.Unit{File: "masked"})(s)

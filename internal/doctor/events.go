@@ -52,11 +52,9 @@ func dispatcher(s *machine.Snapshot) Step {
 	u := s.Units.V[name]
 	enable := []string{"sudo systemctl enable " + name, again(s)}
 	switch {
-	case s.Systemd && s.Units.Err != nil:
+	case s.Units.Err != nil:
 		return noAnswer(s)
-	case !s.Systemd && s.Conf.DispatcherBus:
-		return ok("the bus starts nm-dispatcher; systemd is not running")
-	case !s.Systemd || u.File == "":
+	case u.File == "":
 		return fail("dispatcher-missing", "nm-dispatcher is not installed", "install NetworkManager with its dispatcher")
 	case u.Masked():
 		unmask := "sudo systemctl unmask " + name

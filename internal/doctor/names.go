@@ -126,7 +126,7 @@ func failedLookup(s *machine.Snapshot) Step {
 	unsupported := func(code, setting string) Step {
 		return fail(code, fmt.Sprintf("%s; %s=yes, which the nameservers do not support", seen, setting),
 			"set "+setting+"=no for the link, or in /etc/systemd/resolved.conf, then restart it",
-			fmt.Sprintf("sudo sed -i 's/^%s=.*/%[1]s=no/' /etc/systemd/resolved.conf", setting), "sudo systemctl restart "+machine.UnitResolved)
+			fmt.Sprintf("sudo sed -i 's/^%s=.*/%[1]s=no/' /etc/systemd/resolved.conf", setting), restartResolved)
 	}
 	say := "fix the nameservers before this, then ask again"
 	if slices.ContainsFunc(s.Probes.Servers.V, fine) {

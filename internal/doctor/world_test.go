@@ -7,6 +7,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/netlink"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/networkd"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
@@ -55,7 +56,6 @@ func healthy() *machine.Snapshot {
 		}},
 		Networkd: machine.Seen[[]networkd.Link]{Err: networkd.ErrNotRunning},
 		Resolved: machine.Seen[resolv.Snapshot]{V: resolv.Snapshot{ResolvConf: "stub", Stub: "yes", Links: map[int]resolv.Link{2: has(constant, second)}}},
-		Systemd:  true,
 		Units: machine.Seen[map[string]machine.Unit]{V: map[string]machine.Unit{
 			machine.UnitNetworkManager: {File: "enabled", Active: "active"}, machine.UnitDispatcher: {File: "enabled", Active: "inactive"},
 			machine.UnitTimer: {File: "static", Active: "active"}, machine.UnitCheckIn: {File: "static", Active: "inactive"},
@@ -65,7 +65,7 @@ func healthy() *machine.Snapshot {
 		Conf:   machine.Conf{ResolvConf: machine.ResolvConf{File: machine.StubFile, Servers: []netip.Addr{stub}}, Hosts: []string{"dns"}},
 		Kernel: machine.Kernel{Links: []machine.Link{{Name: "eth0", Index: 2, Ethernet: true, Hardware: true}}, DefaultRoutes: []string{"eth0"}, Own: []netip.Addr{own}},
 		Probes: machine.Probes{
-			Route:     machine.Seen[machine.Route]{V: machine.Route{Interface: "eth0", Gateway: second, Source: own, Table: 254}},
+			Route:     machine.Seen[machine.Route]{V: machine.Route{Interface: "eth0", Route: netlink.Route{Gateway: second, Source: own, Table: 254}}},
 			GoalState: machine.Seen[wire.GoalState]{V: wire.GoalState{Incarnation: "1", ContainerID: "c0ffee", InstanceID: "i"}},
 			Servers:   machine.Seen[[]machine.Reply]{V: []machine.Reply{reply(constant, 1234567), reply(second, time.Millisecond)}},
 			File:      machine.Seen[[]machine.Reply]{V: []machine.Reply{reply(stub, time.Millisecond)}},

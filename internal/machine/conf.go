@@ -26,9 +26,7 @@ type Conf struct {
 	// Unmanaged and Global are files of NetworkManager's configuration that have
 	// unmanaged-devices, and a [global-dns] section; "" if none has.
 	Unmanaged, Global string
-	// DispatcherBus reports whether nm-dispatcher can be started over the bus
-	// without systemd; CloudInitOff whether cloud-init is disabled by its file.
-	DispatcherBus, CloudInitOff bool
+	CloudInitOff      bool // cloud-init is disabled by its file
 }
 
 // ResolvConf is the contents of /etc/resolv.conf.
@@ -67,7 +65,7 @@ var (
 )
 
 func readConf(root fs.FS) Conf {
-	c := Conf{ResolvConf: readResolvConf(root), Hosts: hosts(root)}
+	c := Conf{ResolvConf: readResolvConf(root), Hosts: hosts(root), CloudInitOff: exists(root, "etc/cloud/cloud-init.disabled")}
 	for _, dir := range unitDirs {
 		_, err := fs.Lstat(root, path.Join(dir, UnitNetworkd+".wants", UnitCheckIn)) // where the link leads does not matter
 		c.Wanted = c.Wanted || err == nil
@@ -82,8 +80,6 @@ func readConf(root fs.FS) Conf {
 			}
 		}
 	}
-	c.DispatcherBus = exists(root, "usr/share/dbus-1/system-services/org.freedesktop.nm_dispatcher.service")
-	c.CloudInitOff = exists(root, "etc/cloud/cloud-init.disabled")
 	return c
 }
 

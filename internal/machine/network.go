@@ -59,10 +59,8 @@ type Reply struct {
 
 // Route is the kernel's route to an address.
 type Route struct {
+	netlink.Route
 	Interface string
-	Gateway   netip.Addr // zero: the address is on the link
-	Source    netip.Addr
-	Table     int
 	Rules     []int // the priorities of the routing rules that come before the main table
 }
 
@@ -118,19 +116,20 @@ func (s *Snapshot) queryNetwork(ctx context.Context, o Options, bus Seen[*dbus.C
 // route queries the route like connect(2): first without a source address, then with
 // the selected one, because routing rules may depend on it.
 func (s *Snapshot) route(to netip.Addr) (Route, error) {
-	rules, _ := netlink.Rules() // none if they cannot be read
-	first, err := netlink.Lookup(to, netip.Addr{})
-	r := first
-	if err == nil && first.Source.IsValid() {
-		r, err = netlink.Lookup(to, first.Source)
+	var r Route
+	var err error
+	r.Rules, _ = netlink.Rules() // none if they cannot be read
+	r.Route, err = netlink.Lookup(to, netip.Addr{})
+	if source := r.Source; err == nil && source.IsValid() {
+		r.Route, err = netlink.Lookup(to, source)
+		r.Source = source
 	}
-	out := Route{Gateway: r.Gateway, Source: first.Source, Table: r.Table, Rules: rules}
 	for _, l := range s.Kernel.Links {
 		if l.Index == r.Index {
-			out.Interface = l.Name
+			r.Interface = l.Name
 		}
 	}
-	return out, err
+	return r, err
 }
 
 func ask(ctx context.Context, servers []netip.Addr, name string) []Reply {

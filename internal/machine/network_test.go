@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/netlink"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/namespace"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
@@ -83,7 +84,9 @@ func TestNetwork(t *testing.T) {
 	if !errors.Is(p.TCP.Err, syscall.ECONNREFUSED) {
 		t.Errorf("nobody listens: %v", p.TCP.Err)
 	}
-	want := machine.Seen[machine.Route]{V: machine.Route{Interface: "lo", Source: netip.MustParseAddr("168.63.129.16"), Table: 100, Rules: []int{9, 20}}}
+	want := machine.Seen[machine.Route]{V: machine.Route{
+		Route: netlink.Route{Index: 1, Source: netip.MustParseAddr("168.63.129.16"), Table: 100}, Interface: "lo", Rules: []int{9, 20},
+	}}
 	if diff := cmp.Diff(want, p.Route, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Errorf("route (-want +got):\n%s", diff)
 	}

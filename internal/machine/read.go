@@ -85,10 +85,8 @@ func (o Options) files() Snapshot {
 	var s Snapshot
 	s.Platform.Azure, s.Platform.Why, s.Platform.Err = azure.Detect(o.Root)
 	if s.Platform.Azure {
-		s.Hook, s.Conf = readHook(o.Root, label), readConf(o.Root)
-		s.Kernel = readKernel(o.Root, o.Own)
+		s.Hook, s.Conf, s.Kernel = readHook(o.Root, label), readConf(o.Root), readKernel(o.Root, o.Own)
 		s.Records = readRecords(o.Root, o.Records, s.Kernel.Links)
-		s.Systemd = exists(o.Root, "run/systemd/system")
 	}
 	return s
 }

@@ -26,7 +26,6 @@ type Snapshot struct {
 	Platform  Platform
 	Interface string // the one to check; "" if there is none
 	User      int    // the effective user ID
-	Systemd   bool   // the machine was booted with systemd, sd_booted(3)
 
 	NM       Seen[nm.Snapshot]
 	Networkd Seen[[]networkd.Link]
