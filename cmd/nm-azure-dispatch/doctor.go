@@ -29,7 +29,7 @@ func defineDoctor(flags *flag.FlagSet) func() (int, error) {
 	})
 	return func() (int, error) {
 		m := snapshot(o)
-		r := doctor.NewReport(doctor.Judge(m))
+		r := doctor.Judge(m)
 		return show(m, r.FirstFailure == nil, *asJSON, r, r.Print)
 	}
 }

@@ -12,6 +12,16 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 )
 
+// version counts changes of the JSON output that break its readers.
+const version = 1
+
+// Report is the JSON output, which docs/schema/doctor.json describes.
+type Report struct {
+	Version      int     `json:"version"`
+	Steps        []Step  `json:"steps"`
+	FirstFailure *string `json:"first_failure"` // the name of a step; nil if none failed
+}
+
 // Verdict is the result of a step.
 type Verdict string
 
@@ -37,6 +47,7 @@ type Step struct {
 
 func ok(seen string) Step         { return Step{Verdict: OK, Code: "ok", Seen: seen} }
 func skip(code, seen string) Step { return Step{Verdict: Skipped, Code: code, Seen: seen} }
+
 func warn(code, seen, say string, run ...string) Step {
 	return Step{Verdict: Warn, Code: code, Seen: seen, say: say, run: run}
 }
@@ -49,17 +60,14 @@ func fail(code, seen, say string, run ...string) Step {
 type check struct {
 	name  string
 	needs string // a step that must not have failed or been skipped
-	// nm: the step is skipped if systemd-networkd configures the interface.
-	nm bool
-	// moot: a failure is a warning once Azure has received Ready and names resolve.
-	moot  bool
+	nm    bool   // skipped if systemd-networkd configures the interface
+	moot  bool   // a failure is a warning once Azure has received Ready and names resolve
 	judge func(*machine.Snapshot) Step
 }
 
-// checks are the steps in their order: a cause before its consequences.
-// Their names never change.
+// checks are in order: a cause before its consequences. The names never change.
 var checks = []check{
-	{stepPlatform, "", false, false, platform},
+	{"platform", "", false, false, platform},
 	{"networkmanager", "", true, false, networkManager},
 	{"dispatcher", "", true, false, dispatcher},
 	{"hook", "", true, false, hook},
@@ -80,38 +88,20 @@ var checks = []check{
 	{"lookup", "", false, true, lookup},
 }
 
-const stepPlatform = "platform"
-
-func platform(s *machine.Snapshot) Step {
-	const sources = "cat /proc/cmdline /sys/class/dmi/id/chassis_asset_tag"
-	switch {
-	case s.Platform.Err != nil:
-		return fail("platform-unknown", "cannot tell whether this machine is Azure: "+s.Platform.Err.Error(),
-			"make the file readable: look for what denies it, such as SELinux", sources)
-	case !s.Platform.Azure:
-		return fail("not-azure", "this machine is not Azure: "+s.Platform.Why,
-			"no action is required on other platforms; an Azure VM is identified by ignition.platform.id=azure "+
-				"on the kernel command line or by its chassis asset tag", sources)
-	}
-	return ok(s.Platform.Why)
-}
-
 // Judge runs all checks on a snapshot. If the machine is not an Azure VM, all but
 // the first are skipped.
-func Judge(s *machine.Snapshot) []Step {
-	elsewhere := skip("not-azure", "this machine is not Azure")
-	if s.Platform.Err != nil {
-		elsewhere = skip("platform-unknown", "not checked: the platform is unknown")
-	}
+func Judge(s *machine.Snapshot) Report {
+	report := Report{Version: version}
 	resolves := lookup(s).Verdict
 	done := s.Ready() && (resolves == OK || resolves == Warn)
 	missing := map[string]string{} // steps that others need, and what became of them
-	var steps []Step
-	for _, c := range checks {
+	for i, c := range checks {
 		var r Step
 		switch why := missing[c.needs]; {
-		case !s.Platform.Azure && c.name != stepPlatform:
-			r = elsewhere
+		case i > 0 && s.Platform.Err != nil:
+			r = skip("platform-unknown", "not checked: the platform is unknown")
+		case i > 0 && !s.Platform.Azure:
+			r = skip("not-azure", "this machine is not Azure")
 		case c.nm && s.ByNetworkd():
 			r = skip("networkd", "systemd-networkd manages "+s.Interface)
 		case why != "":
@@ -128,11 +118,28 @@ func Judge(s *machine.Snapshot) []Step {
 		if done && c.moot && r.Verdict == Fail {
 			r.Verdict = Warn
 		}
+		if r.Verdict == Fail && report.FirstFailure == nil {
+			report.FirstFailure = &c.name
+		}
 		r.Name, r.Remedy = c.name, r.say
 		if len(r.run) > 0 {
 			r.Remedy += ": " + strings.Join(r.run, " && ")
 		}
-		steps = append(steps, r)
+		report.Steps = append(report.Steps, r)
 	}
-	return steps
+	return report
+}
+
+func platform(s *machine.Snapshot) Step {
+	const sources = "cat /proc/cmdline /sys/class/dmi/id/chassis_asset_tag"
+	switch {
+	case s.Platform.Err != nil:
+		return fail("platform-unknown", "cannot tell whether this machine is Azure: "+s.Platform.Err.Error(),
+			"make the file readable: look for what denies it, such as SELinux", sources)
+	case !s.Platform.Azure:
+		return fail("not-azure", "this machine is not Azure: "+s.Platform.Why,
+			"no action is required on other platforms; an Azure VM is identified by ignition.platform.id=azure "+
+				"on the kernel command line or by its chassis asset tag", sources)
+	}
+	return ok(s.Platform.Why)
 }

@@ -561,7 +561,7 @@ func TestSteps(t *testing.T) {
 	for _, c := range cases {
 		var got []string
 		fmt.Fprintf(&texts, "%s\n", c.name)
-		for _, s := range judge(c.change) {
+		for _, s := range judge(c.change).Steps {
 			if s.Verdict == doctor.OK || s.Verdict == doctor.Skipped && (s.Code == "not-checked" || s.Code == "networkd" || s.Code == "platform-unknown") {
 				continue
 			}
@@ -587,7 +587,7 @@ func TestNetworkdWithoutNetworkManager(t *testing.T) {
 		if !strings.HasPrefix(c.name, "networkd") {
 			continue
 		}
-		for _, s := range judge(c.change) {
+		for _, s := range judge(c.change).Steps {
 			if text := s.Seen + s.Remedy; strings.Contains(text, "NetworkManager") || strings.Contains(text, "nmcli") {
 				t.Errorf("%s: %s: %s -> %s", c.name, s.Name, s.Seen, s.Remedy)
 			}

@@ -147,7 +147,7 @@ func byNetworkd(s *machine.Snapshot) {
 	s.Conf.Wanted = true
 }
 
-func judge(changes ...func(*machine.Snapshot)) []doctor.Step {
+func judge(changes ...func(*machine.Snapshot)) doctor.Report {
 	s := healthy()
 	for _, change := range changes {
 		change(s)

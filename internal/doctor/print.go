@@ -3,30 +3,10 @@ package doctor
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/term"
 )
-
-// Report is the JSON output: docs/schema/doctor.json.
-type Report struct {
-	Version      int     `json:"version"`
-	Steps        []Step  `json:"steps"`
-	FirstFailure *string `json:"first_failure"` // the name of a step; nil if none failed
-}
-
-// version counts changes of the JSON output that break its readers.
-const version = 1
-
-// NewReport returns the report of the steps.
-func NewReport(steps []Step) Report {
-	r := Report{Version: version, Steps: steps}
-	if i := slices.IndexFunc(steps, func(s Step) bool { return s.Verdict == Fail }); i >= 0 {
-		r.FirstFailure = &steps[i].Name
-	}
-	return r
-}
 
 // Columns of the text output.
 const (
@@ -37,9 +17,11 @@ const (
 
 var verdictColours = map[Verdict]term.Colour{Fail: term.Red, Warn: term.Yellow, OK: term.Green, Skipped: term.Faint}
 
-// Print writes a report for a terminal of 80 columns.
+// Print writes a report for a terminal of 80 columns. Each command has a line of its own,
+// never wrapped, to be copied.
 func (r Report) Print(w io.Writer, colours bool) error {
 	var b strings.Builder
+	const margin = "     "
 	count := map[Verdict]int{}
 	for _, s := range r.Steps {
 		count[s.Verdict]++
@@ -48,10 +30,14 @@ func (r Report) Print(w io.Writer, colours bool) error {
 			verdict = verdictColours[s.Verdict].Paint(verdict)
 		}
 		fmt.Fprintf(&b, "%-*s%s%s\n", nameColumns, s.Name, verdict, term.Indent(s.Seen, textColumn))
-		if s.Remedy != "" {
-			b.WriteString(s.remedy())
+		if s.say != "" {
+			b.WriteString("  -> " + term.Indent(s.say, len(margin)))
+			if len(s.run) > 0 {
+				b.WriteString(":\n" + margin + strings.Join(s.run, " &&\n"+margin))
+			}
+			b.WriteString("\n")
 		}
-		if s.Name == stepPlatform && s.Verdict == Fail {
+		if s.Name == "platform" && s.Verdict == Fail {
 			break // nothing else was checked
 		}
 	}
@@ -64,14 +50,4 @@ func (r Report) Print(w io.Writer, colours bool) error {
 	}
 	_, err := io.WriteString(w, b.String()+"\n"+sum+"\n")
 	return err
-}
-
-// remedy prints each command on a line of its own, never wrapped, to be copied.
-func (s Step) remedy() string {
-	const margin = "     "
-	text := "  -> " + term.Indent(s.say, len(margin))
-	if len(s.run) > 0 {
-		text += ":\n" + margin + strings.Join(s.run, " &&\n"+margin)
-	}
-	return text + "\n"
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/term"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/schematest"
@@ -61,7 +60,7 @@ func TestOutput(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := doctor.NewReport(judge(tt.change))
+			r := judge(tt.change)
 			var plain, colour bytes.Buffer
 			if err := errors.Join(r.Print(&plain, false), r.Print(&colour, true)); err != nil {
 				t.Fatal(err)
@@ -97,7 +96,7 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, os.ErrClosed }
 
 func TestPrintFails(t *testing.T) {
-	r := doctor.NewReport([]doctor.Step{{Name: "platform", Verdict: doctor.OK, Seen: "x"}})
+	r := judge()
 	if err := r.Print(full{}, false); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("error is %v", err)
 	}
