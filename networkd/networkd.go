@@ -21,20 +21,7 @@ import (
 const (
 	busName     = "org.freedesktop.network1"
 	managerPath = "/org/freedesktop/network1"
-	describe    = "org.freedesktop.network1.Manager.Describe"
 )
-
-// Names of D-Bus errors: nobody owns the name, its owner ended before it answered,
-// and a manager before systemd 249.
-const (
-	errServiceUnknown = "org.freedesktop.DBus.Error.ServiceUnknown"
-	errNameHasNoOwner = "org.freedesktop.DBus.Error.NameHasNoOwner"
-	errNoReply        = "org.freedesktop.DBus.Error.NoReply"
-	errUnknownMethod  = "org.freedesktop.DBus.Error.UnknownMethod"
-)
-
-// maxReply bounds what Describe may return, about 5 KB a link.
-const maxReply = 32 << 20
 
 // ErrNotRunning is returned if systemd-networkd's name on the bus has no owner, or
 // if it is older than systemd 249, which has no Describe.
@@ -68,18 +55,20 @@ type Link struct {
 // error is ErrNotRunning if it is not running, or wraps the context's.
 func Describe(ctx context.Context, conn *dbus.Conn) ([]Link, error) {
 	var reply string
-	err := conn.Object(busName, managerPath).CallWithContext(ctx, describe, dbus.FlagNoAutoStart).Store(&reply)
-	if e, ok := errors.AsType[dbus.Error](err); ok {
-		switch e.Name {
-		case errServiceUnknown, errNameHasNoOwner, errNoReply, errUnknownMethod:
-			return nil, fmt.Errorf("networkd: %w", ErrNotRunning)
+	err := conn.Object(busName, managerPath).CallWithContext(ctx, busName+".Manager.Describe", dbus.FlagNoAutoStart).Store(&reply)
+	if err == nil {
+		return Parse([]byte(reply))
+	}
+	e, _ := errors.AsType[dbus.Error](err)
+	switch e.Name {
+	case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner",
+		"org.freedesktop.DBus.Error.NoReply",       // it ended before it answered
+		"org.freedesktop.DBus.Error.UnknownMethod": // before systemd 249
+		err = ErrNotRunning
+	default:
+		if ctx.Err() != nil {
+			err = fmt.Errorf("systemd-networkd does not answer: %w", context.Cause(ctx))
 		}
 	}
-	if err != nil && ctx.Err() != nil {
-		return nil, fmt.Errorf("networkd: systemd-networkd does not answer: %w", context.Cause(ctx))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("networkd: %w", err)
-	}
-	return Parse([]byte(reply))
+	return nil, fmt.Errorf("networkd: %w", err)
 }

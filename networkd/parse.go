@@ -9,26 +9,25 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 )
 
-// Values that Describe writes: systemd's network_config_source, and the option
-// code of the WireServer's address.
-const (
-	fromDHCP4 = "DHCPv4"
-	option245 = 245
-)
+// maxReply bounds what Describe may return, about 5 KB a link.
+const maxReply = 32 << 20
 
-// reply has the fields of Manager.Describe's reply that are read. Systemd 252 has no
-// DHCPv4Client; 262 also has the options of the lease. Unknown fields and fields of
-// another type are ignored.
-type reply struct {
-	Interfaces []linkJSON
-}
+// fromDHCP4 is a value of systemd's network_config_source.
+const fromDHCP4 = "DHCPv4"
 
+// linkJSON has the fields of a link that are read. Systemd 252 has no DHCPv4Client.
 type linkJSON struct {
 	Index, MasterInterfaceIndex                 int
 	Name, OperationalState, AdministrativeState string
 	NetworkFile                                 string
 	Addresses, DNS, Routes                      []entryJSON
-	DHCPv4Client                                *clientJSON
+	DHCPv4Client                                *struct {
+		Lease          *struct{}
+		PrivateOptions []struct {
+			Option            int
+			PrivateOptionData string
+		}
+	}
 }
 
 // entryJSON is an address, a nameserver or a route.
@@ -36,21 +35,6 @@ type entryJSON struct {
 	Address, Destination, Gateway numbers
 	DestinationPrefixLength       int
 	ConfigSource                  string
-}
-
-type clientJSON struct {
-	Lease *struct {
-		Message struct {
-			Options []struct {
-				Tag  int
-				Data string
-			}
-		}
-	}
-	PrivateOptions []struct {
-		Option            int
-		PrivateOptionData string
-	}
 }
 
 // numbers is how systemd writes the bytes of an address. Not []byte, which
@@ -70,40 +54,37 @@ func (n numbers) addr() netip.Addr {
 	return a
 }
 
-// Parse decodes the reply of Manager.Describe. Fields that cannot be decoded are
-// omitted. The error says that it is not a JSON object, or too large.
+// Parse decodes the reply of Manager.Describe. Fields that are unknown or cannot be
+// decoded are omitted. The error says that it is not a JSON object, or too large.
 func Parse(text []byte) ([]Link, error) {
 	if len(text) > maxReply {
 		return nil, fmt.Errorf("networkd: Describe returned %d bytes, want at most %d", len(text), maxReply)
 	}
-	var r reply
-	err := json.Unmarshal(text, &r)
+	var reply struct{ Interfaces []linkJSON }
+	err := json.Unmarshal(text, &reply)
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !ok { // else only that field is missing
 		return nil, fmt.Errorf("networkd: Describe returned %d bytes: %w", len(text), err)
 	}
 	var out []Link
-	for _, j := range r.Interfaces {
-		if j.Name != "" && j.Index > 0 {
-			out = append(out, j.link())
+	for _, j := range reply.Interfaces {
+		if j.Name == "" || j.Index <= 0 {
+			continue
 		}
+		l := Link{
+			Name: j.Name, Index: j.Index, Master: j.MasterInterfaceIndex,
+			OperState: j.OperationalState, AdminState: j.AdministrativeState,
+			Managed: j.NetworkFile != "" && j.AdministrativeState != "unmanaged",
+			Lease:   j.lease(),
+		}
+		l.DHCP = l.Lease != nil || j.DHCPv4Client != nil
+		for _, d := range j.DNS {
+			if a := d.Address.addr(); a.IsValid() {
+				l.Nameservers = append(l.Nameservers, a)
+			}
+		}
+		out = append(out, l)
 	}
 	return out, nil
-}
-
-func (j *linkJSON) link() Link {
-	l := Link{
-		Name: j.Name, Index: j.Index, Master: j.MasterInterfaceIndex,
-		OperState: j.OperationalState, AdminState: j.AdministrativeState,
-		Managed: j.NetworkFile != "" && j.AdministrativeState != "unmanaged",
-		Lease:   j.lease(),
-	}
-	l.DHCP = l.Lease != nil || j.DHCPv4Client != nil
-	for _, d := range j.DNS {
-		if a := d.Address.addr(); a.IsValid() {
-			l.Nameservers = append(l.Nameservers, a)
-		}
-	}
-	return l
 }
 
 // lease returns the DHCPv4 lease, nil without one. Before systemd 256 only the source
@@ -120,7 +101,13 @@ func (j *linkJSON) lease() *nm.Lease {
 	case c == nil && !l.Address.IsValid(), c != nil && c.Lease == nil && c.PrivateOptions == nil:
 		return nil
 	case c != nil:
-		l.WireServer, l.WireServerErr = c.wireServer()
+		l.WireServerErr = nil
+		for _, o := range c.PrivateOptions {
+			if o.Option == 245 { // if it came twice, systemd 257 has the first, 262 joins both
+				l.WireServer, l.WireServerErr = nm.DecodeOption245(o.PrivateOptionData)
+				break
+			}
+		}
 	}
 	for _, d := range j.DNS {
 		if addr := d.Address.addr(); addr.Is4() && d.ConfigSource == fromDHCP4 {
@@ -132,7 +119,7 @@ func (j *linkJSON) lease() *nm.Lease {
 		gw := r.Gateway.addr()
 		// Without a gateway it is RoutesToDNS= of systemd.network(5): that to
 		// Azure's nameserver, which is the WireServer, makes no primary interface.
-		if r.ConfigSource != fromDHCP4 || !p.IsValid() || !p.Addr().Is4() || !gw.Is4() {
+		if r.ConfigSource != fromDHCP4 || !p.Addr().Is4() || !gw.Is4() {
 			continue
 		}
 		l.Routes = append(l.Routes, p)
@@ -141,23 +128,4 @@ func (j *linkJSON) lease() *nm.Lease {
 		}
 	}
 	return l
-}
-
-// wireServer decodes option 245. If it came twice, systemd 257 reports the first
-// and 262 joins both: the first four bytes count.
-func (c *clientJSON) wireServer() (netip.Addr, error) {
-	for _, o := range c.PrivateOptions {
-		if o.Option == option245 {
-			return nm.DecodeOption245(o.PrivateOptionData)
-		}
-	}
-	if c.Lease == nil {
-		return netip.Addr{}, nil
-	}
-	for _, o := range c.Lease.Message.Options {
-		if o.Tag == option245 {
-			return nm.DecodeOption245(o.Data)
-		}
-	}
-	return netip.Addr{}, nil
 }
