@@ -21,13 +21,9 @@ const (
 
 // Event is one call of the dispatcher.
 type Event struct {
-	// Interface is the name of the IP interface; "none" or "" for actions
-	// without a device.
-	Interface string
+	Interface string // the IP interface; "none" or "" for actions without a device
 	Action    Action
-	// External reports whether the device was configured by another program
-	// (CONNECTION_EXTERNAL=1).
-	External bool
+	External  bool // the device was configured by another program (CONNECTION_EXTERNAL=1)
 	// DHCP4 reports whether the environment has lease variables (DHCP4_*).
 	// NetworkManager sets them only for an activated device, so they can
 	// be missing at the first dhcp4-change and on down although there is a lease.

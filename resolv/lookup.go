@@ -9,9 +9,6 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// noCache is SD_RESOLVED_NO_CACHE, since systemd 248.
-const noCache = uint64(1) << 12
-
 // Found is the result of resolving a name with resolved.
 type Found struct {
 	Addrs []netip.Addr
@@ -20,9 +17,10 @@ type Found struct {
 	Error string
 }
 
-// LookUp resolves a name with resolved, bypassing its cache. An answer without an
-// address is not an error. It starts no service.
+// LookUp resolves a name with resolved, bypassing its cache (since systemd 248). An
+// answer without an address is not an error. It starts no service.
 func LookUp(ctx context.Context, conn *dbus.Conn, name string) (Found, error) {
+	const noCache = uint64(1) << 12 // SD_RESOLVED_NO_CACHE
 	var records []struct {
 		Ifindex int32
 		Family  int32
@@ -30,21 +28,14 @@ func LookUp(ctx context.Context, conn *dbus.Conn, name string) (Found, error) {
 	}
 	var canonical string
 	var flags uint64
-	resolve := func(flags uint64) (*dbus.Call, string) { // on any interface, of any address family
-		c := conn.Object(busName, managerPath).CallWithContext(ctx, manager+".ResolveHostname", dbus.FlagNoAutoStart, int32(0), name, int32(0), flags)
-		e, _ := errors.AsType[dbus.Error](c.Err)
-		return c, e.Name
-	}
-	c, failed := resolve(noCache)
-	if failed == "org.freedesktop.DBus.Error.InvalidArgs" {
-		c, failed = resolve(0)
-	}
-	err := c.Store(&records, &canonical, &flags)
-	switch {
-	case failed == busName+".DnsError.NXDOMAIN", failed == busName+".NoSuchRR":
-		return Found{Error: failed}, nil
-	case failed != "":
-		return Found{}, fmt.Errorf("%w (%s)", err, failed)
+	// on any interface, of any address family
+	err := conn.Object(busName, managerPath).CallWithContext(ctx, manager+".ResolveHostname", dbus.FlagNoAutoStart,
+		int32(0), name, int32(0), noCache).Store(&records, &canonical, &flags)
+	switch e, ok := errors.AsType[dbus.Error](err); {
+	case e.Name == busName+".DnsError.NXDOMAIN", e.Name == busName+".NoSuchRR":
+		return Found{Error: e.Name}, nil
+	case ok:
+		return Found{}, fmt.Errorf("%w (%s)", err, e.Name)
 	case err != nil && ctx.Err() != nil:
 		return Found{}, context.Cause(ctx)
 	}

@@ -183,11 +183,8 @@ type link props
 // GetAll is the method of that name of org.freedesktop.DBus.Properties.
 func (l link) GetAll(string) (map[string]dbus.Variant, *dbus.Error) { return l, nil }
 
-// hostnames answers ResolveHostname; old refuses flags that it does not know.
-type hostnames struct {
-	old  bool
-	fail string
-}
+// hostnames answers ResolveHostname.
+type hostnames struct{ fail string }
 
 type address struct {
 	Ifindex int32
@@ -197,10 +194,7 @@ type address struct {
 
 // ResolveHostname is the method of that name.
 func (h hostnames) ResolveHostname(ifindex int32, name string, family int32, flags uint64) ([]address, string, uint64, *dbus.Error) {
-	if h.old && flags != 0 {
-		return nil, "", 0, dbus.NewError("org.freedesktop.DBus.Error.InvalidArgs", []any{"Invalid flags parameter"})
-	}
-	if h.fail != "" || ifindex != 0 || family != 0 {
+	if h.fail != "" || ifindex != 0 || family != 0 || flags != 1<<12 {
 		return nil, "", 0, dbus.NewError(h.fail, []any{"'" + name + "' not found"})
 	}
 	return []address{{2, 2, []byte{10, 77, 0, 5}}, {2, 10, make([]byte, 16)}, {2, 2, []byte{1}}}, name, 1, nil
@@ -215,7 +209,6 @@ func TestLookUp(t *testing.T) {
 		wantErr string
 	}{
 		{"found", hostnames{}, found, ""},
-		{"found by an old resolved", hostnames{old: true}, found, ""},
 		{"no such name", hostnames{fail: "org.freedesktop.resolve1.DnsError.NXDOMAIN"}, resolv.Found{Error: "org.freedesktop.resolve1.DnsError.NXDOMAIN"}, ""},
 		{"no address", hostnames{fail: "org.freedesktop.resolve1.NoSuchRR"}, resolv.Found{Error: "org.freedesktop.resolve1.NoSuchRR"}, ""},
 		{"no nameservers", hostnames{fail: "org.freedesktop.resolve1.NoNameServers"}, resolv.Found{}, "'a.example' not found (org.freedesktop.resolve1.NoNameServers)"},
