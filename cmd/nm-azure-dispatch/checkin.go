@@ -45,7 +45,7 @@ func defineCheckIn(flags *flag.FlagSet) func() (int, error) {
 		}
 		return withCheckIn(root, *timeout, func(ctx context.Context, c *dispatch.CheckIn) (int, error) {
 			dns := make(chan error, 1)
-			go func() { dns <- (&dispatch.Nameservers{Env: c.Env}).Finish(ctx, retrying) }()
+			go func() { dns <- c.FinishNameservers(ctx, retrying) }()
 			status, err := reportReady(ctx, c, root, dispatch.Target{}, *force)
 			if dnsErr := <-dns; dnsErr != nil && !errors.Is(ctx.Err(), context.Canceled) {
 				c.Log(journal.NameserversFailed, slog.Any("error", dnsErr))

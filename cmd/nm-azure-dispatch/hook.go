@@ -30,7 +30,8 @@ func hook(root fs.FS, ev nm.Event, platformErr error) (int, error) {
 			}
 			return exitDone, nil
 		}
-		if err := (&dispatch.Hook{Env: c.Env, Event: ev, CheckIn: c}).Run(ctx); err != nil {
+		c.Event = ev
+		if err := (dispatch.Hook{CheckIn: c}).Run(ctx); err != nil {
 			return exitFailed, err
 		}
 		return exitDone, nil

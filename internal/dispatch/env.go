@@ -20,20 +20,18 @@ import (
 
 // Env is shared by the parts of a run.
 type Env struct {
+	Event nm.Event // what the hook was run for; zero in other runs
 	Store boot.Store
 	Log   func(journal.Kind, ...slog.Attr) // (*journal.Journal).Log
-	// Connect opens the bus, or returns the open one, before limit ends. It is not
-	// called if there is nothing to do.
+	// Connect opens the bus, or returns the open one. It is not called if there is
+	// nothing to do.
 	Connect func(limit context.Context) (*Bus, error)
-	// Index returns the index of an interface, an error if it is gone.
-	Index func(iface string) (int, error)
+	Index   func(iface string) (int, error) // an error if the interface is gone
+	Exists  func(ifindex int) bool
 	// DefaultRoutes names the interfaces with an IPv4 default route, the most
 	// preferred first.
 	DefaultRoutes func() []string
-	// OwnAddrs returns the machine's own addresses.
-	OwnAddrs func() []netip.Addr
-	// Exists reports whether an interface with this index exists.
-	Exists func(ifindex int) bool
+	OwnAddrs      func() []netip.Addr // of the machine
 
 	recordFailed sync.Once
 }
@@ -52,16 +50,15 @@ type Bus struct {
 	StartUnit      func(ctx context.Context, unit string) error
 }
 
-// RecordFailed logs, once per run, why a record or lock failed. The run continues
-// without it.
+// RecordFailed logs, once per run, why a record or lock failed.
 func (e *Env) RecordFailed(err error) {
 	if err != nil {
 		e.recordFailed.Do(func() { e.Log(journal.RecordFailed, slog.Any("error", err)) })
 	}
 }
 
-// orWithout takes the result of taking a lock. If there can be no lock, the run
-// continues without one; the only error is boot.ErrLocked.
+// orWithout makes a run continue without a lock if there can be none. The only error
+// that it returns is boot.ErrLocked.
 func (e *Env) orWithout(unlock func(), err error) (func(), error) {
 	if err == nil || errors.Is(err, boot.ErrLocked) {
 		return unlock, err

@@ -27,12 +27,8 @@ const (
 // Unit finishes what the hook could not.
 const Unit = "nm-azure-checkin.service"
 
-// Hook handles one event on an Azure VM.
-type Hook struct {
-	*Env
-	Event   nm.Event
-	CheckIn *CheckIn
-}
+// Hook handles Env.Event on an Azure VM.
+type Hook struct{ *CheckIn }
 
 // unfinished is what is pending of both tasks.
 type unfinished struct {
@@ -45,12 +41,10 @@ type unfinished struct {
 // errNotBegun is the state of a pending task before its first run.
 var errNotBegun = errors.New("not begun")
 
-// Run performs both tasks in parallel and independently of each other. After
-// one second it hands over what is pending to the unit. If the unit cannot be
-// started it continues, and returns within the Budget if its calls honour their
-// context. The error is nil if everything is done or handed over, or there was
-// nothing to do.
-func (h *Hook) Run(ctx context.Context) error {
+// Run performs both tasks, in parallel. After one second it hands over what is pending
+// to the unit; if that cannot be started, it continues up to the Budget. The error is
+// nil if everything is done or handed over.
+func (h Hook) Run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, Budget, fmt.Errorf("not done after %v", Budget))
 	defer cancel()
 	l := Link{Name: h.Event.Interface}
@@ -88,17 +82,16 @@ func (u unfinished) held() bool {
 }
 
 // tasks runs the pending tasks until ctx ends. The lease is read once for both.
-func (h *Hook) tasks(ctx context.Context, limit time.Duration, l Link, todo unfinished) (pending unfinished) {
-	n := &Nameservers{Env: h.Env, Event: h.Event}
+func (h Hook) tasks(ctx context.Context, limit time.Duration, l Link, todo unfinished) (pending unfinished) {
 	var first *answer
 	pending.lease = todo.lease // NetworkManager may have stopped since then
 	if todo.checkIn != nil && (todo.lease.bus == nil || todo.lease.err != nil) {
-		pending.lease = n.read(ctx, limit, l)
+		pending.lease = h.read(ctx, limit, l)
 		first = &pending.lease
 	}
 	var wg sync.WaitGroup
 	if todo.nameservers != nil {
-		wg.Go(func() { pending.nameservers = n.reconcile(ctx, l, first) })
+		wg.Go(func() { pending.nameservers = h.reconcile(ctx, l, first) })
 	}
 	if todo.checkIn != nil {
 		wg.Go(func() { pending.record, pending.checkIn = h.checkIn(ctx, pending.lease) })
@@ -108,9 +101,8 @@ func (h *Hook) tasks(ctx context.Context, limit time.Duration, l Link, todo unfi
 }
 
 // checkIn checks in if the lease is that of the primary interface: the WireServer
-// may not answer others. If the lease cannot be read it uses the default address,
-// which is valid in every region.
-func (h *Hook) checkIn(ctx context.Context, a answer) (boot.CheckIn, error) {
+// may not answer others. Without an answer it uses the default address.
+func (h Hook) checkIn(ctx context.Context, a answer) (boot.CheckIn, error) {
 	var t Target
 	switch {
 	case errors.Is(a.err, nm.ErrNoDevice):
@@ -131,7 +123,7 @@ func (h *Hook) checkIn(ctx context.Context, a answer) (boot.CheckIn, error) {
 
 // handOver starts the unit. If another process holds the lock of the check-in, the
 // unit waits for it, and continues if it is killed.
-func (h *Hook) handOver(ctx context.Context, pending unfinished) error {
+func (h Hook) handOver(ctx context.Context, pending unfinished) error {
 	limit, cancel := within(ctx, handOverLimit)
 	defer cancel()
 	bus, err := h.Connect(limit)
@@ -155,9 +147,8 @@ func (h *Hook) handOver(ctx context.Context, pending unfinished) error {
 	return nil
 }
 
-// giveUp logs what is pending, and returns it as an error: the unit does not take
-// over.
-func (h *Hook) giveUp(pending unfinished, unitErr error) error {
+// giveUp logs what is pending although the unit does not take over, and returns it.
+func (h Hook) giveUp(pending unfinished, unitErr error) error {
 	err := pending.nameservers
 	if err != nil {
 		h.Log(journal.NameserversFailed, slog.String("interface", h.Event.Interface), slog.Any("error", err))

@@ -176,6 +176,7 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 	}
 	w.bus = bus
 	shared := w.env()
+	shared.Event = ev
 	shared.Connect = func(limit context.Context) (*dispatch.Bus, error) {
 		w.say("connect")
 		if err := reach(limit, w.connectErr); err != nil {
@@ -186,9 +187,7 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 		}
 		return bus, nil
 	}
-	h := &dispatch.Hook{
-		Env:   shared,
-		Event: ev,
+	h := dispatch.Hook{
 		CheckIn: &dispatch.CheckIn{
 			Env: shared,
 			Report: func(ctx context.Context, r *wire.Reporter, _ wire.Health) (wire.Outcome, error) {

@@ -146,7 +146,8 @@ func (m *model) events(t *rapid.T, actions ...nm.Action) {
 	for _, a := range actions {
 		ev := nm.Event{Interface: "eth0", Action: a, DHCP4: a != nm.Down && len(m.lease) > 0}
 		p := m.process(time.Minute)
-		h := &dispatch.Hook{Env: p.Env, Event: ev, CheckIn: &dispatch.CheckIn{
+		p.Event = ev
+		h := dispatch.Hook{CheckIn: &dispatch.CheckIn{
 			Env: p.Env,
 			Report: func(context.Context, *wire.Reporter, wire.Health) (wire.Outcome, error) {
 				return wire.Outcome{Attempts: 1}, nil
@@ -166,7 +167,7 @@ func (m *model) events(t *rapid.T, actions ...nm.Action) {
 func (m *model) unit() {
 	p := m.process(10 * time.Minute)
 	defer p.cancel()
-	_ = (&dispatch.Nameservers{Env: p.Env}).Finish(p.ctx, func(error) {})
+	_ = p.FinishNameservers(p.ctx, func(error) {})
 }
 
 // desired is what NetworkManager wants.

@@ -193,7 +193,7 @@ func TestFinish(t *testing.T) {
 		}
 		env.Connect = func(context.Context) (*dispatch.Bus, error) { return w.bus, nil }
 		var waiting []string
-		if err := (&dispatch.Nameservers{Env: env}).Finish(t.Context(), func(err error) { waiting = append(waiting, err.Error()) }); err != nil {
+		if err := env.FinishNameservers(t.Context(), func(err error) { waiting = append(waiting, err.Error()) }); err != nil {
 			t.Error(err)
 		}
 		if diff := cmp.Diff([]string{"nameservers of eth0: no answer within 2s"}, waiting); diff != "" {
@@ -227,7 +227,7 @@ func TestFinishWithout(t *testing.T) {
 					env := w.env()
 					env.Connect = func(context.Context) (*dispatch.Bus, error) { return w.bus, w.connectErr }
 					start := time.Now()
-					if err := (&dispatch.Nameservers{Env: env}).Finish(t.Context(), func(error) {}); err != nil {
+					if err := env.FinishNameservers(t.Context(), func(error) {}); err != nil {
 						t.Error(err)
 					}
 					if took := time.Since(start); took > limit {

@@ -151,9 +151,8 @@ func (s *sending) answeredBy(a wire.Attempt) {
 }
 
 // tellHost writes the record for the host after a change of the number of POSTs
-// under way. While there is one the record says success, because the host reads it
-// when a POST arrives. Of a provisioning failure, the reason is that failure, not the
-// result of the report.
+// under way. While there is one it says success, as the host reads it when a POST
+// arrives; of a provisioning failure always that failure.
 func (s *sending) tellHost(change int, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,9 +178,8 @@ func recent(t time.Time) bool {
 	return since >= 0 && since < sameCause
 }
 
-// cause returns what identifies failures of the same cause: the status, the
-// kernel's error, or the operation ("wire: goal state", "wire: GET ..."). It does
-// not contain what a server sent, times, or port numbers.
+// cause returns what failures of the same cause have in common: the status, the
+// kernel's error, or the operation. It has nothing that a server sent, and no times.
 func cause(err error) string {
 	if s, ok := errors.AsType[*wire.StatusError](err); ok {
 		return "status " + strconv.Itoa(s.Code)
