@@ -8,27 +8,15 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bounded"
 )
 
 const (
-	// maxBody bounds the body of a 2xx answer, in bytes. Real goal states have
-	// under 4 KiB, real replies to a report none.
-	maxBody = 16 << 10
-	// maxExcerpt bounds the part of an answer that an error quotes, in bytes.
-	maxExcerpt = 128
+	maxBody    = 16 << 10 // bytes of a 2xx answer; real goal states have under 4 KiB, real replies none
+	maxExcerpt = 128      // bytes of an answer that an error quotes
 )
-
-var errTooLong = fmt.Errorf("longer than the limit of %d bytes", maxBody)
-
-// suspicion is set once a server has answered a goal state request with a 2xx status
-// and another document: it may be a middlebox that answers every request. It lasts
-// for one Report, which is enough: the JSON endpoint is not used before attempt
-// jsonFrom, so each Report has requested the goal state before.
-type suspicion struct{ atomic.Bool }
 
 // judge checks whether an answer is the WireServer's success:
 //
@@ -38,42 +26,43 @@ type suspicion struct{ atomic.Bool }
 //     page is neither. A missing body is treated like a missing answer: at worst
 //     Ready is sent twice, which is harmless.
 //   - The JSON endpoint needs no goal state, so a middlebox that answers everything
-//     with 200 would be accepted there. Under suspicion only 201 counts, or an empty
-//     body; the WireServer sends both.
-func (s *suspicion) judge(path string, resp *http.Response) (gs GoalState, err error) {
+//     with 200 would be accepted there. Once a server has answered a goal state
+//     request with 2xx and another document, only 201 counts there, or an empty body;
+//     the WireServer sends both. This is remembered for one Report, which is enough:
+//     each requests goal states first, see jsonFrom.
+func (f *flight) judge(path string, resp *http.Response) error {
 	if resp.StatusCode/100 != 2 {
-		return gs, newStatusError(resp)
+		return newStatusError(resp)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	if err == nil && len(body) > maxBody {
-		err = errTooLong
+		err = fmt.Errorf("longer than the limit of %d bytes", maxBody)
 	}
 	if path == pathGoalState {
 		if err == nil {
-			gs, err = parseGoalState(body)
+			f.GoalState, err = parseGoalState(body)
 		}
 		if err != nil {
-			s.Store(true)
-			err = fmt.Errorf("wire: goal state: %w", err)
+			f.middlebox.Store(true)
+			return fmt.Errorf("wire: goal state: %w", err)
 		}
-		return gs, err
+		return nil
 	}
 	body = bytes.TrimSpace(body)
 	if err == nil && len(body) > 0 {
 		err = checkReply(resp.Header.Get("Content-Type"), body)
-		if err == nil && path == pathProvisioning && resp.StatusCode != http.StatusCreated && s.Load() {
+		if err == nil && path == pathProvisioning && resp.StatusCode != http.StatusCreated && f.middlebox.Load() {
 			err = errors.New("its goal state was none, so only 201 or an empty body counts")
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("wire: POST %s: %d %s is not the WireServer's answer: %w: %.*q",
+		return fmt.Errorf("wire: POST %s: %d %s is not the WireServer's answer: %w: %.*q",
 			resp.Request.URL, resp.StatusCode, http.StatusText(resp.StatusCode), err, maxExcerpt, body)
 	}
-	return gs, err
+	return nil
 }
 
-// checkReply reports why a reply to a report, which is not empty, cannot be the
-// WireServer's.
+// checkReply reports why a reply that is not empty cannot be the WireServer's.
 func checkReply(contentType string, body []byte) error {
 	switch {
 	case strings.Contains(strings.ToLower(contentType), "html"):

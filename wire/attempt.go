@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"context"
 	"net/netip"
 	"time"
 )
@@ -54,8 +53,7 @@ const (
 	quiet    = 10 * time.Second // without any answer, before attempts are bound to a device
 )
 
-// next returns the next attempt. beside is the slow attempt in progress, nil for a
-// retry.
+// next returns the next attempt, for launch.
 func (l *loop) next(beside *flight) Attempt {
 	l.attempts++
 	v := variations[(l.attempts-1)%len(variations)]
@@ -73,56 +71,4 @@ func (l *loop) next(beside *flight) Attempt {
 		a.Device = l.r.Device()
 	}
 	return a
-}
-
-// flight is an attempt in progress. GoalState, Posted and Err are its goroutine's
-// until answers is closed.
-type flight struct {
-	Attempt
-	asked    time.Time     // when the unanswered request was sent
-	patience time.Duration // after this time it is cancelled if there is an older one
-	answers  chan struct{} // one value for each answered request; closed at the end
-	cancel   context.CancelCauseFunc
-}
-
-// launch starts an attempt. Only stop cancels it, which knows a better reason than
-// that of ctx.
-func (l *loop) launch(ctx context.Context, beside *flight) *flight {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	f := &flight{
-		Attempt:  l.next(beside),
-		asked:    time.Now(),
-		patience: l.patience,
-		answers:  make(chan struct{}, 2), // an attempt makes two requests at most: sending never blocks
-		cancel:   cancel,
-	}
-	if l.suspicions[f.Server] == nil {
-		l.suspicions[f.Server] = new(suspicion)
-	}
-	s := l.r.open(f.Server, f.Device, l.suspicions[f.Server], func() { f.answers <- struct{}{} })
-	go func() {
-		defer close(f.answers)
-		defer cancel(nil)
-		defer s.close()
-		f.GoalState, f.Err = s.report(ctx, f.Via, l.h)
-		f.Posted = s.posted
-	}()
-	return f
-}
-
-// stop cancels the attempt, waits for it, and returns its error, nil if it
-// succeeded before.
-func (f *flight) stop(cause error) error {
-	f.cancel(cause)
-	for range f.answers {
-	}
-	return f.Err
-}
-
-// pending returns the channel of f's answers; for no f, one that never delivers.
-func (f *flight) pending() <-chan struct{} {
-	if f == nil {
-		return nil
-	}
-	return f.answers
 }

@@ -83,7 +83,7 @@ func leftover() []byte {
 	for range 100 {
 		found = nil
 		for stack := range bytes.SplitSeq(stacks[:runtime.Stack(stacks, true)], []byte("\n\n")) {
-			if bytes.Contains(stack, []byte("wire.(*loop).launch")) {
+			if bytes.Contains(stack, []byte("wire.(*flight).start")) {
 				found = stack
 			}
 		}

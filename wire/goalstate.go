@@ -11,8 +11,7 @@ import (
 	"unicode"
 )
 
-// maxID bounds each identifier of a goal state, in bytes. Real ones have about 40.
-const maxID = 256
+const maxID = 256 // bytes of an identifier; real ones have about 40
 
 // GoalState holds the three identifiers of a goal state that a health report
 // must echo: it is answered with 410 Gone otherwise.
@@ -72,7 +71,7 @@ func first[T any](all []T) (t T) {
 	return t
 }
 
-// id returns the first of the identifiers that were found with this name.
+// id returns the first identifier that was found with this name.
 func id(name string, found []string) (string, error) {
 	id := strings.TrimSpace(first(found))
 	switch {

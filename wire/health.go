@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// State is the state that a health report declares.
+// State is the state that a health report declares, as every agent spells it.
 type State string
 
-// The states, as every agent spells them.
+// The states.
 const (
 	StateReady    State = "Ready"
 	StateNotReady State = "NotReady"

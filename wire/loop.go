@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bounded"
@@ -35,18 +36,18 @@ type loop struct {
 	failures int
 	last     error // the last failure
 
-	newest     *flight   // nil while a retry is due
-	older      *flight   // nil if the newest is alone
-	retryAt    time.Time // when the retry is due
-	patience   time.Duration
-	suspicions map[netip.Addr]*suspicion // by server
+	newest      *flight                     // nil while a retry is due
+	older       *flight                     // nil if the newest is alone
+	retryAt     time.Time                   // when the retry is due
+	patience    time.Duration               // after which the newest is cancelled if there is an older one
+	middleboxes map[netip.Addr]*atomic.Bool // by server
 }
 
 // run is the only goroutine that uses the loop's fields.
 func (l *loop) run(ctx context.Context) (Outcome, error) {
 	l.started = time.Now()
 	l.heard, l.retryAt, l.patience = l.started, l.started, firstPatience
-	l.suspicions = map[netip.Addr]*suspicion{}
+	l.middleboxes = map[netip.Addr]*atomic.Bool{}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -76,7 +77,7 @@ func (l *loop) due() time.Time {
 	case l.older == nil:
 		return l.newest.asked.Add(firstPatience)
 	}
-	return l.newest.asked.Add(l.newest.patience)
+	return l.newest.asked.Add(l.patience)
 }
 
 // act performs what is due. It returns the attempt that it ended, if any.
@@ -87,10 +88,21 @@ func (l *loop) act(ctx context.Context) *flight {
 	case l.older == nil:
 		l.older, l.newest = l.newest, l.launch(ctx, l.newest)
 	default:
-		l.newest.stop(noAnswerError(l.newest.patience))
+		l.newest.stop(noAnswerError(l.patience))
 		return l.newest
 	}
 	return nil
+}
+
+// launch starts an attempt. beside is the slow one in progress, nil for a retry.
+func (l *loop) launch(ctx context.Context, beside *flight) *flight {
+	a := l.next(beside)
+	if l.middleboxes[a.Server] == nil {
+		l.middleboxes[a.Server] = new(atomic.Bool)
+	}
+	f := l.r.newFlight(a, l.middleboxes[a.Server])
+	f.start(ctx, l.h)
+	return f
 }
 
 // hear handles an answer. It returns the attempt if it has ended.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -179,6 +180,31 @@ func TestMiddleboxGoesAway(t *testing.T) {
 				}
 				if last := (<-real).Requests(); len(last) == 0 || last[len(last)-1].Status/100 != 2 {
 					t.Errorf("requests at the WireServer: %v", last)
+				}
+			})
+		})
+	}
+}
+
+// What is known of a middlebox is not kept between two processes, and need not be: each
+// requests the goal state three times before it uses the JSON endpoint.
+func TestMiddleboxAfterRestart(t *testing.T) {
+	for name, step := range answers {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				step.Times = -1
+				n := newNetwork(t)
+				srv := n.serve(wire.DefaultAddr, everywhere("all", step))
+				for range 3 { // processes
+					before := len(srv.Requests())
+					if got := try(t, n.reporter(wire.DefaultAddr), 10*sec); got.err == nil {
+						t.Errorf("accepted at attempt %d", got.out.N)
+					}
+					requests := srv.Requests()[before:]
+					first := slices.IndexFunc(requests, func(q wiretest.Request) bool { return q.Method == "POST" })
+					if first != 3 {
+						t.Errorf("the first POST is request %d", first+1)
+					}
 				}
 			})
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"sync/atomic"
 )
 
 // Reporter reports a machine's health to a WireServer. Only Server must be set.
@@ -51,7 +52,8 @@ func (r *Reporter) FetchGoalState(ctx context.Context) (GoalState, error) {
 	if err := CheckTarget(r.Server); err != nil {
 		return GoalState{}, err
 	}
-	s := r.open(r.Server, "", new(suspicion), func() {})
-	defer s.close()
-	return s.goalState(ctx)
+	f := r.newFlight(Attempt{Server: r.Server}, new(atomic.Bool))
+	defer f.transport.CloseIdleConnections()
+	err := f.do(ctx, pathGoalState, "", nil)
+	return f.GoalState, err
 }

@@ -39,7 +39,7 @@ const (
 
 const (
 	maxRetryAfter    = 30 * time.Second // longer values are cut to this
-	absurdRetryAfter = 24 * time.Hour   // longer values are ignored as mistakes, such as a timestamp
+	absurdRetryAfter = 24 * time.Hour   // longer values are ignored as mistakes
 )
 
 // retryAfter parses the Retry-After header (RFC 9110, 10.2.3): seconds, or a date,
