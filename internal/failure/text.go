@@ -97,18 +97,15 @@ func cleanWord(w string) string {
 	if strings.HasPrefix(strings.TrimLeft(w, `"'`), "/") {
 		return w // a path
 	}
-	start := 0 // of the letters and digits
-	for i := range len(w) {
-		if !inKey(w[i]) {
-			start = i + 1
-		} else if i+1-start == minKey {
-			return w[:start] + hidden
+	for _, run := range strings.FieldsFunc(w, func(c rune) bool { return !inKey(c) }) {
+		if len(run) >= minKey {
+			return w[:strings.Index(w, run)] + hidden
 		}
 	}
 	return w
 }
 
-// inKey reports whether a byte occurs in base64 or hex.
-func inKey(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("+/=_", c) >= 0
+// inKey reports whether a character occurs in base64 or hex.
+func inKey(c rune) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("+/=_", c)
 }
