@@ -63,7 +63,7 @@ func healthy() *machine.Snapshot {
 		}},
 		Hook:   machine.Hook{Name: machine.VendorHook, File: gate, Mode: 0o755, Calls: true, Program: true},
 		Conf:   machine.Conf{ResolvConf: machine.ResolvConf{File: machine.StubFile, Servers: []netip.Addr{stub}}, Hosts: []string{"dns"}},
-		Kernel: machine.Kernel{Links: []machine.Link{{Name: "eth0", Index: 2, Ethernet: true, Hardware: true}}, DefaultRoutes: []string{"eth0"}, Own: []netip.Addr{own}},
+		Kernel: machine.Kernel{Links: []machine.Link{{Name: "eth0", Index: 2, Ethernet: true}}, DefaultRoutes: []string{"eth0"}, Own: []netip.Addr{own}},
 		Probes: machine.Probes{
 			Route:     machine.Seen[machine.Route]{V: machine.Route{Interface: "eth0", Route: netlink.Route{Gateway: second, Source: own, Table: 254}}},
 			GoalState: machine.Seen[wire.GoalState]{V: wire.GoalState{Incarnation: "1", ContainerID: "c0ffee", InstanceID: "i"}},

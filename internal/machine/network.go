@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -111,6 +113,50 @@ func (s *Snapshot) queryNetwork(ctx context.Context, o Options, bus Seen[*dbus.C
 		queries = append(queries, call(ctx, bus, &p.Public, lookUp(publicName)))
 	}
 	wait(queries...)
+}
+
+// name returns the name to look up: the operator's, or the lease's domain, or a
+// public one.
+func (s *Snapshot) name(operator string) string {
+	if operator != "" {
+		return operator
+	}
+	if l := s.Lease(); l != nil {
+		for _, d := range l.Domains {
+			if strings.Contains(d, ".") { // resolved does not query nameservers for others
+				return d
+			}
+		}
+	}
+	return publicName
+}
+
+// servers returns the nameservers that receive the queries of programs; if there are
+// none, those that should.
+func (s *Snapshot) servers() []netip.Addr {
+	servers := s.Conf.ResolvConf.Servers
+	if s.Resolved.Err == nil {
+		servers = s.Resolved.V.State(s.Index(s.Interface)).Addrs()
+	}
+	servers = slices.DeleteFunc(slices.Clone(servers), IsStub)
+	if len(servers) == 0 {
+		servers = s.NM.V.DNSConfig(s.Interface).Nameservers
+	}
+	if l := s.Lease(); len(servers) == 0 && l != nil {
+		servers = l.Nameservers
+	}
+	return servers[:min(len(servers), maxServers)]
+}
+
+// AllNames returns the interface, other than the checked one, to which
+// systemd-resolved sends all queries without a more specific domain; "" if none.
+func (s *Snapshot) AllNames() string {
+	for _, l := range s.Kernel.Links {
+		if l.Name != s.Interface && slices.Contains(s.Resolved.V.Links[l.Index].Domains, resolv.Domain{Name: ".", RouteOnly: true}) {
+			return l.Name
+		}
+	}
+	return ""
 }
 
 // route queries the route like connect(2): first without a source address, then with

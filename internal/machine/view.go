@@ -2,9 +2,7 @@ package machine
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
@@ -30,12 +28,12 @@ func (s *Snapshot) NetworkdLink(iface string) networkd.Link {
 // manager that has the lease counts, else the one that manages the interface, else
 // the one that is running or enabled.
 func (s *Snapshot) ByNetworkd() bool {
-	d, known := s.Device()
+	d, _ := s.Device()
 	l := s.NetworkdLink(s.Interface)
 	switch {
 	case d.Lease != nil || l.Lease != nil:
 		return d.Lease == nil
-	case l.Managed != (known && d.Managed && !d.External):
+	case l.Managed != (d.Managed && !d.External):
 		return l.Managed
 	case s.NM.Err == nil || s.Units.V[UnitNetworkManager].On():
 		return false
@@ -110,81 +108,26 @@ func (s *Snapshot) Primary() []string {
 
 // pick returns the interface to check if the user names none: the one with a lease
 // of a primary interface, of several the one with the preferred default route. If
-// there are only leases of secondary interfaces, it is a hardware interface that
-// should have a lease and has none. Otherwise it is the one with the default route,
-// or the first one.
+// there are only leases of secondary interfaces, it is one that should have a lease
+// and has none. Otherwise it is the one with the default route, or the first one.
 func (s *Snapshot) pick() string {
-	primary, leases := s.Primary(), s.Leases()
-	best := slices.DeleteFunc(slices.Clone(s.Kernel.DefaultRoutes), func(name string) bool { return !slices.Contains(primary, name) })
+	primary, leases, defaults := s.Primary(), s.Leases(), s.Kernel.DefaultRoutes
+	best := slices.DeleteFunc(slices.Clone(defaults), func(name string) bool { return !slices.Contains(primary, name) })
 	secondary := false
 	for _, l := range leases {
 		secondary = secondary || !l.Primary()
 	}
-	var without, hardware, ethernet []string
+	var without, all []string
 	for _, l := range s.Kernel.Links {
-		switch {
-		case !l.Ethernet:
-		case !l.Hardware:
-			ethernet = append(ethernet, l.Name)
-		default:
-			hardware = append(hardware, l.Name)
-			if secondary && leases[l.Name] == nil && s.asks(l.Name) {
-				without = append(without, l.Name)
-			}
+		if !l.Ethernet {
+			continue
+		}
+		all = append(all, l.Name)
+		d, _ := s.NM.V.Device(l.Name)
+		n := s.NetworkdLink(l.Name)
+		if secondary && leases[l.Name] == nil && (d.Managed && !d.External || n.Managed && n.Master == 0) {
+			without = append(without, l.Name)
 		}
 	}
-	return slices.Concat(best, primary, without, s.Kernel.DefaultRoutes, hardware, ethernet, []string{""})[0]
-}
-
-// asks reports whether an interface should have a lease.
-func (s *Snapshot) asks(iface string) bool {
-	if d, known := s.NM.V.Device(iface); known {
-		return d.Managed && !d.External
-	}
-	l := s.NetworkdLink(iface)
-	return l.Managed && l.Master == 0
-}
-
-// name returns the name to look up: the operator's, or the lease's domain, or a
-// public one.
-func (s *Snapshot) name(operator string) string {
-	if operator != "" {
-		return operator
-	}
-	if l := s.Lease(); l != nil {
-		for _, d := range l.Domains {
-			if strings.Contains(d, ".") { // resolved does not query nameservers for others
-				return d
-			}
-		}
-	}
-	return publicName
-}
-
-// servers returns the nameservers that receive the queries of programs; if there are
-// none, those that should.
-func (s *Snapshot) servers() []netip.Addr {
-	servers := s.Conf.ResolvConf.Servers
-	if s.Resolved.Err == nil {
-		servers = s.Resolved.V.State(s.Index(s.Interface)).Addrs()
-	}
-	servers = slices.DeleteFunc(slices.Clone(servers), IsStub)
-	if len(servers) == 0 {
-		servers = s.NM.V.DNSConfig(s.Interface).Nameservers
-	}
-	if l := s.Lease(); len(servers) == 0 && l != nil {
-		servers = l.Nameservers
-	}
-	return servers[:min(len(servers), maxServers)]
-}
-
-// AllNames returns the interface, other than the checked one, to which
-// systemd-resolved sends all queries without a more specific domain; "" if none.
-func (s *Snapshot) AllNames() string {
-	for _, l := range s.Kernel.Links {
-		if l.Name != s.Interface && slices.Contains(s.Resolved.V.Links[l.Index].Domains, resolv.Domain{Name: ".", RouteOnly: true}) {
-			return l.Name
-		}
-	}
-	return ""
+	return slices.Concat(best, primary, without, defaults, all, []string{""})[0]
 }
