@@ -56,7 +56,7 @@ func timer(s *machine.Snapshot) Step {
 }
 
 func record(s *machine.Snapshot) Step {
-	rec, err, holder := s.Records.CheckIn.V, s.Records.CheckIn.Err, s.Records.Holder
+	rec, err, holder := s.Records.CheckIn.V, s.Records.CheckIn.Err, s.CheckingIn()
 	const once = "once the steps before are ok"
 	start := []string{checkIn(s)}
 	if s.Units.V[machine.UnitCheckIn].Masked() {

@@ -275,6 +275,16 @@ var cases = []struct {
 		creating(s)
 		s.Records.Holder = ""
 	}, "record fail nobody-tries"},
+	{"the unit waits for a route", func(s *machine.Snapshot) {
+		creating(s)
+		s.Records.Holder = ""
+		unit(machine.UnitCheckIn, machine.Unit{File: "static", Active: "activating", Sub: "start"})(s)
+	}, "record warn trying"},
+	{"systemd will restart the unit", func(s *machine.Snapshot) {
+		creating(s)
+		s.Records.Holder = ""
+		unit(machine.UnitCheckIn, machine.Unit{File: "static", Active: "activating", Sub: "auto-restart", Result: "exit-code", Exit: 1})(s)
+	}, "timer warn unit-failed; record fail nobody-tries"},
 	{"retrying", creating, "record warn trying"},
 	{"failure reported", func(s *machine.Snapshot) { s.Records.CheckIn.V.State = boot.Failed }, "record fail failure-reported"},
 	// D1

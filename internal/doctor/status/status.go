@@ -87,7 +87,7 @@ func Of(m *machine.Snapshot) Status {
 	if !s.Azure {
 		return s
 	}
-	s.BootID, s.Running = m.Records.BootID, m.Records.Holder != ""
+	s.BootID, s.Running = m.Records.BootID, m.CheckingIn() != ""
 	s.notRead("boot ID", m.Records.BootErr)
 	if rec := m.Records.CheckIn; rec.Err == nil {
 		s.CheckIn = &rec.V
