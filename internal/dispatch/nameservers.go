@@ -168,9 +168,7 @@ func (e *Env) act(ctx context.Context, bus *Bus, l Link, v LinkView) (pushed []n
 	v.Have, v.HaveErr = bus.LinkState(ctx, l.Index)
 	p := Decide(v)
 	if p.Action == ActPush {
-		if v.GlobalDNS, err = bus.GlobalDNS(ctx); err != nil {
-			return nil, err
-		}
+		v.GlobalDNS, v.DNSErr = bus.GlobalDNS(ctx)
 		p = Decide(v)
 	}
 	switch p.Action {
