@@ -14,7 +14,7 @@ import (
 func snapshot(o machine.Options) *machine.Snapshot {
 	ctx, stop := untilStopped()
 	defer stop()
-	o.Root, o.Records, o.Own, o.User = os.DirFS("/"), stateDir, ownAddrs(), os.Geteuid()
+	o.Root, o.Records, o.Own = os.DirFS("/"), stateDir, ownAddrs()
 	o.Connect, o.UserAgent = sysbus.Connect, userAgent()
 	return machine.Read(ctx, o)
 }

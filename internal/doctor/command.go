@@ -47,14 +47,6 @@ func reconfigure(s *machine.Snapshot) string {
 	return again(s)
 }
 
-// manager returns the name of the service that configures the interface.
-func manager(s *machine.Snapshot) string {
-	if s.ByNetworkd() {
-		return "systemd-networkd"
-	}
-	return "NetworkManager"
-}
-
 // checkIn returns the command that checks in, with the unit if systemd has it.
 func checkIn(s *machine.Snapshot) string {
 	if s.Units.V[machine.UnitCheckIn].File == "" {

@@ -65,7 +65,10 @@ func noRoute(s *machine.Snapshot, err error) Step {
 	errno, _ := errors.AsType[syscall.Errno](err)
 	kind := rejects[errno]
 	show := "ip route show table all type " + kind
-	setting, value := "", ""
+	setting, value, manager := "", "", "NetworkManager"
+	if s.ByNetworkd() {
+		manager = "systemd-networkd"
+	}
 	switch {
 	case kind != "" && len(rules) > 0:
 		return fail("route-rule", fmt.Sprintf("a routing rule or route of type %s keeps packets from %s (rules of priority %v)", kind, to, rules),
@@ -81,7 +84,7 @@ func noRoute(s *machine.Snapshot, err error) Step {
 	case p.NeverDefault:
 		setting, value = "ipv4.never-default", "ipv4.never-default no"
 	default:
-		return fail("route-missing", fmt.Sprintf("no route to %s: %v", to, err), "make "+manager(s)+" configure the routes again", reconfigure(s))
+		return fail("route-missing", fmt.Sprintf("no route to %s: %v", to, err), "make "+manager+" configure the routes again", reconfigure(s))
 	}
 	return fail("route-profile", fmt.Sprintf("no route to %s: the profile %q has %s", to, p.Name, setting),
 		"remove the setting", modify(p.Name, value)...)

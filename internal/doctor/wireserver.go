@@ -3,6 +3,7 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"syscall"
@@ -83,11 +84,7 @@ func goalState(s *machine.Snapshot) Step {
 
 // isNetwork reports whether the connection failed, and not the document.
 func isNetwork(err error) bool {
-	_, timeout := errors.AsType[interface {
-		error
-		Timeout() bool
-	}](err)
-	_, errno := errors.AsType[syscall.Errno](err)
+	_, network := errors.AsType[net.Error](err) // also an errno
 	_, late := errors.AsType[machine.NoAnswer](err)
-	return timeout || errno || late
+	return network || late
 }

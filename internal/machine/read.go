@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"os"
 	"time"
 
 	"github.com/godbus/dbus/v5"
@@ -33,7 +34,6 @@ type Options struct {
 	Root      fs.FS        // the file system from / on
 	Records   string       // the directory
 	Own       []netip.Addr // the machine's own addresses
-	User      int          // the effective user ID
 	Interface string       // the one to check; "" for the one that Azure calls primary
 	Units     []string     // in addition to those that this package names
 	// Connect opens the bus before limit ends, and closes it when ctx ends.
@@ -51,7 +51,7 @@ func Read(ctx context.Context, o Options) *Snapshot {
 	read(limit, &files, func(context.Context) (Snapshot, error) { return o.files(), nil })()
 	cancel()
 	s := &files.V
-	s.User = o.User
+	s.User = os.Geteuid()
 	if files.Err != nil {
 		s.Platform.Err = fmt.Errorf("files: %w", files.Err)
 	}
