@@ -37,7 +37,7 @@ var wireAways = map[string]func(*testing.T, *lab.Lab){
 	},
 }
 
-// startByHand makes a guest with units whose NICs wait for somebody to connect them.
+// startByHand makes a guest with units whose NICs NetworkManager does not connect by itself.
 func startByHand(t *testing.T, suite string, nics ...string) *lab.Lab {
 	t.Helper()
 	c := withUnits(quiet())

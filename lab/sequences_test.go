@@ -111,9 +111,11 @@ const (
 		`<deny send_interface="org.freedesktop.resolve1.Manager" send_member="SetLinkDNS"/></policy></busconfig>`
 	reloadBus = "busctl call org.freedesktop.DBus /org/freedesktop/DBus org.freedesktop.DBus ReloadConfig"
 
-	// killingGate kills each hook between 5 and 50 ms after its start.
-	killingGate = "#!/bin/bash\nprintf -v after 0.%03d $((RANDOM % 45 + 5))\n" +
+	// killingGate kills each hook within 250 ms of its start. slowResolved makes most of that the time between two calls of a push.
+	killingGate = "#!/bin/bash\nprintf -v after 0.%03d $((RANDOM % 245 + 5))\n" +
 		"timeout --foreground -s KILL $after " + lab.ProductBinary + ` "$@"; echo $? >>/run/killed` + "\n"
+	slowResolved = `touch /run/slow; p=$(systemctl show --value -p MainPID systemd-resolved)
+		while [ -e /run/slow ]; do kill -STOP $p; sleep 0.03; kill -CONT $p; sleep 0.003; done </dev/null >/dev/null 2>&1 &`
 
 	nmConf = "/etc/NetworkManager/conf.d/90-dns.conf"
 	static = "ipv4.method manual ipv4.addresses 10.77.0.100/24 ipv4.gateway " + lab.Gateway
@@ -167,7 +169,8 @@ var sequences = []sequence{
 	{
 		name: "domains that differ in case, disconnected and connected",
 		happens: doThen(
-			sh("nmcli connection modify eth0 ipv4.dns-search corp.example,Corp.Example"), nm("connection up eth0"), then(leaseDNS), thenDomains("corp.example"),
+			sh("nmcli connection modify eth0 ipv4.dns-search corp.example,Corp.Example"),
+			nm("connection up eth0"), then(leaseDNS), thenDomains("corp.example"),
 			nm("device disconnect eth0"), then(""), thenDomains(""),
 			nm("connection up eth0"),
 		),
@@ -223,20 +226,22 @@ var sequences = []sequence{
 				gate, err := l.Guest.ReadFile(gatePath)
 				ok(t, err)
 				ok(t, l.Guest.WriteFile(gatePath, killingGate, 0o755))
+				sh(slowResolved)(t, l)
 				for _, servers := range [][]string{{lab.Gateway}, {"10.77.0.99"}, {lab.Constant}, {lab.Gateway, lab.Constant}} {
 					leaseOf(servers...)(t, l)
 					doThen(nm("device disconnect eth0"), nm("connection up eth0"), nm("device reapply eth0"))(t, l)
 				}
 				ok(t, l.Guest.WriteFile(gatePath, gate, 0o755))
 			},
-			sh("grep -q 137 /run/killed"),
+			sh("rm /run/slow", "grep -q 137 /run/killed"),
 		),
 		servers: lab.Gateway + " " + lab.Constant, domains: leaseDomain,
 	},
 	{
 		name: "other hands on the link",
 		happens: doThen(
-			sh("resolvectl dns eth0 9.9.9.9"), setting("ipv4.route-metric 90"), nm("connection up eth0"), nm("device disconnect eth0"), then("9.9.9.9"),
+			sh("resolvectl dns eth0 9.9.9.9"), setting("ipv4.route-metric 90"), nm("connection up eth0"),
+			nm("device disconnect eth0"), then("9.9.9.9"),
 			nm("connection up eth0"), sh("resolvectl revert eth0"), setting("ipv4.route-metric 100"), then(leaseDNS), thenDomains(leaseDomain),
 			sh("resolvectl domain eth0 hand.example"), nm("device disconnect eth0"), then(""), thenDomains("hand.example"),
 			nm("connection up eth0"),
@@ -255,8 +260,8 @@ func TestSequences(t *testing.T) {
 				c.Systemd, c.Daemons = true, map[lab.Daemon]lab.State{lab.NetworkManager: lab.Stopped}
 				c.Profiles = []lab.Profile{{ID: "eth0"}, {ID: "eth1"}}
 				l := startProduct(t, suite, c)
-				sh("ip link add their0 type veth peer name their1", "ip addr add 10.9.9.1/24 dev their0", "ip link set their0 up", "ip link set their1 up",
-					"resolvectl dns their0 10.9.9.9", "resolvectl domain their0 '~their.example'",
+				sh("ip link add their0 type veth peer name their1", "ip addr add 10.9.9.1/24 dev their0", "ip link set their0 up",
+					"ip link set their1 up", "resolvectl dns their0 10.9.9.9", "resolvectl domain their0 '~their.example'",
 					"busctl monitor --json=short --match type=method_call,destination=org.freedesktop.resolve1 "+
 						"--match type=method_call,destination=org.freedesktop.NetworkManager </dev/null >/run/calls 2>/run/calls.err &")(t, l)
 				theirs := linkConfig(t, l, "their0")
@@ -281,7 +286,7 @@ func TestSequences(t *testing.T) {
 	}
 }
 
-// linkConfig is all that resolved has been told of a link.
+// linkConfig is the configuration that resolved has of a link.
 func linkConfig(t *testing.T, l *lab.Lab, nic string) string {
 	t.Helper()
 	return run(t, l, "sh", "-c", `for p in dns domain default-route llmnr mdns dnssec dnsovertls nta; do resolvectl $p "$1"; done`, "-", nic)
@@ -316,7 +321,9 @@ func (s sequence) check(t *testing.T, l *lab.Lab) {
 type call struct{ Sender, Destination, Member string }
 
 // ourCalls are all that the program calls of NetworkManager and of resolved.
-var ourCalls = []string{"FlushCaches", "Get", "GetAll", "GetDeviceByIpIface", "GetManagedObjects", "GetSettings", "ResolveHostname", "SetLinkDNS", "SetLinkDomains"}
+var ourCalls = []string{
+	"FlushCaches", "Get", "GetAll", "GetDeviceByIpIface", "GetManagedObjects", "GetSettings", "ResolveHostname", "SetLinkDNS", "SetLinkDomains",
+}
 
 // checkCalls checks that nothing but the servers and domains was changed over the bus: of those who call both daemons,
 // which neither nmcli nor resolvectl does.
