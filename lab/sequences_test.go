@@ -322,7 +322,8 @@ type call struct{ Sender, Destination, Member string }
 
 // ourCalls are all that the program calls of NetworkManager and of resolved.
 var ourCalls = []string{
-	"FlushCaches", "Get", "GetAll", "GetDeviceByIpIface", "GetManagedObjects", "GetSettings", "ResolveHostname", "SetLinkDNS", "SetLinkDomains",
+	"FlushCaches", "Get", "GetAll", "GetDeviceByIpIface", "GetManagedObjects", "GetSettings", "ResolveHostname",
+	"SetLinkDNS", "SetLinkDomains",
 }
 
 // checkCalls checks that nothing but the servers and domains was changed over the bus: of those who call both daemons,
