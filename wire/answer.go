@@ -26,10 +26,10 @@ const (
 //     page is neither. A missing body is treated like a missing answer: at worst
 //     Ready is sent twice, which is harmless.
 //   - The JSON endpoint needs no goal state, so a middlebox that answers everything
-//     with 200 would be accepted there. Once a server has answered a goal state
-//     request with 2xx and another document, only 201 counts there, or an empty body;
-//     the WireServer sends both. This is remembered for one Report, which is enough:
-//     each requests goal states first, see jsonFrom.
+//     with 200 would be accepted there. Once a goal state request was answered with
+//     2xx and another document, only 201 counts there, or an empty body; the
+//     WireServer sends both. This is remembered for one Report, which is enough: each
+//     requests goal states first, see jsonFrom.
 func (f *flight) judge(path string, resp *http.Response) error {
 	if resp.StatusCode/100 != 2 {
 		return newStatusError(resp)

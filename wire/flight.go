@@ -42,7 +42,7 @@ const (
 type flight struct {
 	Attempt
 	r         *Reporter
-	middlebox *atomic.Bool // see judge; of this server, from earlier attempts too
+	middlebox *atomic.Bool // see judge; of earlier attempts too
 	transport *http.Transport
 	answers   chan struct{} // one value for each answered request; closed at the end
 	asked     time.Time     // when the unanswered request was sent

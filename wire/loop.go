@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -36,18 +35,17 @@ type loop struct {
 	failures int
 	last     error // the last failure
 
-	newest      *flight                     // nil while a retry is due
-	older       *flight                     // nil if the newest is alone
-	retryAt     time.Time                   // when the retry is due
-	patience    time.Duration               // after which the newest is cancelled if there is an older one
-	middleboxes map[netip.Addr]*atomic.Bool // by server
+	newest    *flight       // nil while a retry is due
+	older     *flight       // nil if the newest is alone
+	retryAt   time.Time     // when the retry is due
+	patience  time.Duration // after which the newest is cancelled if there is an older one
+	middlebox atomic.Bool   // see judge
 }
 
 // run is the only goroutine that uses the loop's fields.
 func (l *loop) run(ctx context.Context) (Outcome, error) {
 	l.started = time.Now()
 	l.heard, l.retryAt, l.patience = l.started, l.started, firstPatience
-	l.middleboxes = map[netip.Addr]*atomic.Bool{}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -96,11 +94,7 @@ func (l *loop) act(ctx context.Context) *flight {
 
 // launch starts an attempt. beside is the slow one in progress, nil for a retry.
 func (l *loop) launch(ctx context.Context, beside *flight) *flight {
-	a := l.next(beside)
-	if l.middleboxes[a.Server] == nil {
-		l.middleboxes[a.Server] = new(atomic.Bool)
-	}
-	f := l.r.newFlight(a, l.middleboxes[a.Server])
+	f := l.r.newFlight(l.next(beside), &l.middlebox)
 	f.start(ctx, l.h)
 	return f
 }
