@@ -108,5 +108,5 @@ func wrongNIC(s *machine.Snapshot, seen, primary string) Step {
 		return fail(code, seen+"; the default route of "+iface+" is preferred",
 			"give it a higher metric than that of "+primary, modify(other.Profile.Name, "ipv4.route-metric 500")...)
 	}
-	return fail(code, seen, "find the route in use, and remove it or give it a higher metric", "ip route show match "+s.Target().Server.String())
+	return fail(code, seen, "find the route in use, and remove it or give it a higher metric", "ip route show table all match "+s.Target().Server.String())
 }
