@@ -23,7 +23,8 @@ func defineCheckIn(flags *flag.FlagSet) func() (int, error) {
 	force := flags.Bool("force", false, "report Ready even if this boot has a report already")
 	timeout := timeoutFlag(flags, noTimeout, "give up after `DURATION`, such as 90s or 20m; by default never")
 	operator := dispatch.Target{Source: boot.FromOperator}
-	flags.Func("server", "report to the WireServer at `ADDR`, an IPv4 address; no lease is read, and the platform is not checked", func(s string) (err error) {
+	const usage = "report to the WireServer at `ADDR`, an IPv4 address; no lease is read, and the platform is not checked"
+	flags.Func("server", usage, func(s string) (err error) {
 		if operator.Server, err = netip.ParseAddr(s); err != nil || wire.CheckTarget(operator.Server) != nil {
 			return errors.New("want the IPv4 address of one host, such as 168.63.129.16")
 		}
