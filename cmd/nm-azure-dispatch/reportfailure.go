@@ -29,7 +29,8 @@ func defineReportFailure(flags *flag.FlagSet) func() (int, error) {
 			return exitUsage, fmt.Errorf("want either --failed-units or --reason with a text of at most %d characters", wire.MaxDescription)
 		}
 		if n := utf8.RuneCountInString(*reason); n > wire.MaxDescription {
-			fmt.Fprintf(os.Stderr, "nm-azure-dispatch: report-failure: --reason is %d characters long, only the first %d are sent\n", n, wire.MaxDescription)
+			fmt.Fprintf(os.Stderr, "nm-azure-dispatch: report-failure: --reason is %d characters long, only the first %d are sent\n",
+				n, wire.MaxDescription)
 		}
 		root := os.DirFS("/")
 		is, why, err := azure.Detect(root)
