@@ -50,8 +50,7 @@ func ReadSnapshot(ctx context.Context, conn *dbus.Conn) (Snapshot, error) {
 		}
 		// The object's name is the index, its first digit escaped: "_312" is 12.
 		path := dbus.ObjectPath(fmt.Sprintf("%s/link/_3%d", managerPath, index))
-		var props map[string]dbus.Variant
-		if m.call(ctx, dbus.FlagNoAutoStart, path, getAll, link).Store(&props) == nil {
+		if props, err := m.properties(ctx, dbus.FlagNoAutoStart, path, link); err == nil {
 			l.DNSSEC, l.DNSOverTLS = text(props, "DNSSEC"), text(props, "DNSOverTLS")
 			s.Links[index] = l
 		}
@@ -74,7 +73,7 @@ func (m *Manager) SetNameservers(ctx context.Context, ifindex int, servers []net
 			list[i].Family = 10 // AF_INET6
 		}
 	}
-	return wrap(ctx, "set nameservers", m.call(ctx, start, managerPath, manager+".SetLinkDNS", int32(ifindex), list).Err)
+	return m.call(ctx, "set nameservers", start, "SetLinkDNS", int32(ifindex), list)
 }
 
 // SetDomains replaces the link's domains by these search domains; an empty list
@@ -84,28 +83,31 @@ func (m *Manager) SetDomains(ctx context.Context, ifindex int, names []string) e
 	for i, n := range names {
 		list[i].Name = n
 	}
-	return wrap(ctx, "set domains", m.call(ctx, start, managerPath, manager+".SetLinkDomains", int32(ifindex), list).Err)
+	return m.call(ctx, "set domains", start, "SetLinkDomains", int32(ifindex), list)
 }
 
 // FlushCaches makes resolved drop negative answers from before a change. It does not
 // wait for a reply: a resolved that has exited has no cache.
 func (m *Manager) FlushCaches(ctx context.Context) error {
-	return wrap(ctx, "flush caches", m.call(ctx, dbus.FlagNoReplyExpected|dbus.FlagNoAutoStart, managerPath, manager+".FlushCaches").Err)
+	return m.call(ctx, "flush caches", dbus.FlagNoReplyExpected|dbus.FlagNoAutoStart, "FlushCaches")
 }
 
 // read reads the Manager's properties.
-func (m *Manager) read(ctx context.Context, flags dbus.Flags) (Snapshot, error) {
-	var props map[string]dbus.Variant
-	err := m.call(ctx, flags, managerPath, getAll, manager).Store(&props)
-	if err != nil {
-		return Snapshot{}, wrap(ctx, "read", err)
+func (m *Manager) read(ctx context.Context, flags dbus.Flags) (s Snapshot, err error) {
+	props, err := m.properties(ctx, flags, managerPath, manager)
+	if err == nil {
+		s, err = parse(props)
 	}
-	s, err := parse(props)
 	return s, wrap(ctx, "read", err)
 }
 
-func (m *Manager) call(ctx context.Context, flags dbus.Flags, path dbus.ObjectPath, method string, args ...any) *dbus.Call {
-	return m.conn.Object(busName, path).CallWithContext(ctx, method, flags, args...)
+func (m *Manager) properties(ctx context.Context, flags dbus.Flags, path dbus.ObjectPath, iface string) (props map[string]dbus.Variant, err error) {
+	err = m.conn.Object(busName, path).CallWithContext(ctx, getAll, flags, iface).Store(&props)
+	return props, err
+}
+
+func (m *Manager) call(ctx context.Context, what string, flags dbus.Flags, method string, args ...any) error {
+	return wrap(ctx, what, m.conn.Object(busName, managerPath).CallWithContext(ctx, manager+"."+method, flags, args...).Err)
 }
 
 // Errors that callers can check for with errors.Is. After ErrNoReply, a change may
