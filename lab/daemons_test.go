@@ -126,7 +126,7 @@ func (m mishap) happen(t *testing.T, l *lab.Lab, n int) {
 	if m.during != nil {
 		script.GoalState = []lab.WireStep{{Delay: 2 * time.Second}}
 	}
-	ok(t, l.Cloud.PlayWire(t.Context(), script))
+	ok(t, l.Cloud.PlayWire(script))
 	before, pushes := len(requests(t, l)), strings.Count(strings.Join(kinds(t, l), " "), "nameservers-pushed")
 	m.before(t, l)
 	done := background(l, "reapply", "eth0")
@@ -196,7 +196,7 @@ func TestDispatcherMishaps(t *testing.T) {
 				up(t, l, "eth0")
 				anotherBoot(t, l, 1)
 				before := len(requests(t, l))
-				ok(t, l.Cloud.PlayWire(t.Context(), lab.WireScript{GoalState: []lab.WireStep{{Delay: 2 * time.Second}}}))
+				ok(t, l.Cloud.PlayWire(lab.WireScript{GoalState: []lab.WireStep{{Delay: 2 * time.Second}}}))
 				run(t, l, "nmcli", "device", "reapply", "eth0")
 				eventually(t, l, "the hook has asked", func(context.Context) error {
 					if n := len(requests(t, l)) - before; n == 0 {

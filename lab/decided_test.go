@@ -20,7 +20,7 @@ func resolvedConf(setting string) func(*testing.T, *lab.Lab) {
 func playWire(script lab.WireScript) func(*testing.T, *lab.Lab) {
 	return func(t *testing.T, l *lab.Lab) {
 		t.Helper()
-		ok(t, l.Cloud.PlayWire(t.Context(), script))
+		ok(t, l.Cloud.PlayWire(script))
 	}
 }
 
@@ -122,19 +122,19 @@ var decidedCases = []doctorCase{
 		},
 		want: "lease no-lease",
 		fix: func(t *testing.T, l *lab.Lab) {
-			ok(t, l.Cloud.SetLease(t.Context(), "eth0", lab.AzureLease()))
+			l.Cloud.SetLease("eth0", lab.AzureLease())
 			run(t, l, "nmcli", "device", "connect", "eth0")
 		},
 	},
 	{
 		name: "the unit cannot start", early: func(t *testing.T, l *lab.Lab) {
-			ok(t, l.Cloud.CloseWire(t.Context()))
+			l.Cloud.CloseWire()
 			sh("mkdir -p /etc/systemd/system/nm-azure-checkin.service.d",
 				"printf '[Service]\\nBindReadOnlyPaths=/nonexistent\\n' > /etc/systemd/system/nm-azure-checkin.service.d/x.conf", "systemctl daemon-reload")(t, l)
 		},
 		want: "timer unit-cannot-start",
 		fix: func(t *testing.T, l *lab.Lab) {
-			ok(t, l.Cloud.PlayWire(t.Context(), lab.WireScript{}))
+			ok(t, l.Cloud.PlayWire(lab.WireScript{}))
 			sh("rm /etc/systemd/system/nm-azure-checkin.service.d/x.conf", "systemctl daemon-reload", "systemctl start nm-azure-checkin.service")(t, l)
 		},
 	},

@@ -79,11 +79,11 @@ var doctorCases = []doctorCase{
 		name: "no DHCP server", early: func(t *testing.T, l *lab.Lab) {
 			lease := lab.AzureLease()
 			lease.Silent = true
-			ok(t, l.Cloud.SetLease(t.Context(), "", lease))
+			l.Cloud.SetLease("", lease)
 		},
 		want: "lease no-lease",
 		fix: func(t *testing.T, l *lab.Lab) {
-			ok(t, l.Cloud.SetLease(t.Context(), "", lab.AzureLease()))
+			l.Cloud.SetLease("", lab.AzureLease())
 			run(t, l, "nmcli", "device", "connect", "eth0")
 		},
 	},
@@ -98,9 +98,9 @@ var doctorCases = []doctorCase{
 		want:  "route route-wrong-nic",
 	},
 	{
-		name: "WireServer refuses", early: func(t *testing.T, l *lab.Lab) { ok(t, l.Cloud.CloseWire(t.Context())) },
+		name: "WireServer refuses", early: func(t *testing.T, l *lab.Lab) { l.Cloud.CloseWire() },
 		want: "tcp-80 tcp-refused",
-		fix:  func(t *testing.T, l *lab.Lab) { ok(t, l.Cloud.PlayWire(t.Context(), lab.WireScript{})) },
+		fix:  func(t *testing.T, l *lab.Lab) { ok(t, l.Cloud.PlayWire(lab.WireScript{})) },
 	},
 	{
 		name:  "firewall in the guest",
@@ -196,7 +196,7 @@ func wrongNIC(c *lab.Config) {
 func playGoalState(steps ...lab.WireStep) func(*testing.T, *lab.Lab) {
 	return func(t *testing.T, l *lab.Lab) {
 		t.Helper()
-		ok(t, l.Cloud.PlayWire(t.Context(), lab.WireScript{GoalState: steps}))
+		ok(t, l.Cloud.PlayWire(lab.WireScript{GoalState: steps}))
 	}
 }
 
@@ -204,7 +204,7 @@ func dnsFault(f lab.DNSFault) func(*testing.T, *lab.Lab) {
 	return func(t *testing.T, l *lab.Lab) {
 		t.Helper()
 		for _, server := range strings.Fields(leaseDNS) {
-			ok(t, l.Cloud.SetDNSFault(t.Context(), server, f))
+			l.Cloud.SetDNSFault(server, f)
 		}
 	}
 }

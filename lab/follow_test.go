@@ -48,7 +48,7 @@ func TestRenewedLeaseIsFollowed(t *testing.T) {
 		connected(t, l, "eth0")
 		run(t, l, "systemctl", "start", unit)
 		logged(t, l, "attempt-failed")
-		ok(t, l.Cloud.SetLease(t.Context(), "", lab.AzureLease().WithTimes(time.Hour).WithAddrs(lab.OptWireServer, lab.Other)))
+		l.Cloud.SetLease("", lab.AzureLease().WithTimes(time.Hour).WithAddrs(lab.OptWireServer, lab.Other))
 		eventually(t, l, "the lease is renewed", func(ctx context.Context) error {
 			return prints(l, "0a:4d:01:10", "sh", "-c", "busctl call org.freedesktop.NetworkManager /org/freedesktop/NetworkManager/DHCP4Config/1 "+
 				"org.freedesktop.DBus.Properties Get ss org.freedesktop.NetworkManager.DHCP4Config Options")(ctx)

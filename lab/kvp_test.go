@@ -26,11 +26,11 @@ func TestKVP(t *testing.T) {
 		cfg.Files = map[string]string{pool: ""}
 		cfg.Daemons = map[lab.Daemon]lab.State{lab.NetworkManager: lab.Stopped}
 		l := startProduct(t, suite, cfg)
-		ok(t, l.Cloud.CloseWire(t.Context()))
+		l.Cloud.CloseWire()
 		ok(t, l.Guest.Start(t.Context(), lab.NetworkManager))
 		up(t, l, "eth0")
 		eventually(t, l, "the host sees why", hostSees(l, "result=error|", "connection refused"))
-		ok(t, l.Cloud.PlayWire(t.Context(), lab.WireScript{}))
+		ok(t, l.Cloud.PlayWire(lab.WireScript{}))
 		eventually(t, l, "the host sees success", hostSees(l, kvpSuccess, "|boot_id="))
 		eventually(t, l, "checked in", prints(l, `"state": "ready"`, "cat", "/run/nm-azure-dispatch/check-in.json"))
 		run(t, l, "nmcli", "device", "reapply", "eth0")
@@ -63,7 +63,7 @@ func TestKVPIsTrue(t *testing.T) {
 	c := networkdGuest(dhcpNetwork)
 	c.Files[pool] = ""
 	l := startProduct(t, lab.Suites[0], c)
-	ok(t, l.Cloud.CloseWire(t.Context()))
+	l.Cloud.CloseWire()
 	startNetworkd(t, l)
 	eventually(t, l, "the host sees why", hostSees(l, "result=error|", "connection refused"))
 	for range 50 {
@@ -72,6 +72,6 @@ func TestKVPIsTrue(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	ok(t, l.Cloud.PlayWire(t.Context(), lab.WireScript{}))
+	ok(t, l.Cloud.PlayWire(lab.WireScript{}))
 	eventually(t, l, "the host sees success", hostSees(l, kvpSuccess))
 }

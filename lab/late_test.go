@@ -30,10 +30,10 @@ func median(times []time.Duration) time.Duration {
 
 // wireAways are the ways in which the WireServer can be away.
 var wireAways = map[string]func(*testing.T, *lab.Lab){
-	"refuses": func(t *testing.T, l *lab.Lab) { ok(t, l.Cloud.CloseWire(t.Context())) },
+	"refuses": func(t *testing.T, l *lab.Lab) { l.Cloud.CloseWire() },
 	"hangs": func(t *testing.T, l *lab.Lab) {
 		hang := []lab.WireStep{{Times: -1, Hang: true}}
-		ok(t, l.Cloud.PlayWire(t.Context(), lab.WireScript{GoalState: hang, Health: hang, Provisioning: hang}))
+		ok(t, l.Cloud.PlayWire(lab.WireScript{GoalState: hang, Health: hang, Provisioning: hang}))
 	},
 }
 
@@ -110,7 +110,7 @@ func TestHandOver(t *testing.T) {
 				}
 
 				before := len(requests(t, l))
-				ok(t, l.Cloud.PlayWire(t.Context(), lab.WireScript{}))
+				ok(t, l.Cloud.PlayWire(lab.WireScript{}))
 				eventually(t, l, "the unit has checked in", isReady(l, bootID(n)))
 				if got := requests(t, l)[before:]; readys(got) != 1 {
 					t.Errorf("requests %v, want one Ready", got)
@@ -165,7 +165,7 @@ func TestHandOverIsNotLate(t *testing.T) {
 						away(t, l)
 						run(t, l, "sh", "-ec", "rm -f "+aloneRecord+"\n"+connectFirst)
 						time.Sleep(after)
-						ok(t, l.Cloud.PlayWire(t.Context(), lab.WireScript{}))
+						ok(t, l.Cloud.PlayWire(lab.WireScript{}))
 						late = append(late, lateness(t, l, n))
 					}
 				}

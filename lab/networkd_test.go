@@ -85,7 +85,7 @@ func networkdCases() []networkdCase {
 			start: func(t *testing.T, l *lab.Lab) {
 				startNetworkd(t, l)
 				time.Sleep(7 * time.Second)
-				ok(t, l.Cloud.SetLease(t.Context(), "", lab.AzureLease()))
+				l.Cloud.SetLease("", lab.AzureLease())
 			},
 		},
 		{name: "static", config: networkdGuest(staticConfig), start: startNetworkd, source: byDefault, kinds: noLease},
@@ -110,7 +110,7 @@ func networkdCases() []networkdCase {
 			name: "networkd restarted, DHCP silent", config: networkdGuest(dhcpNetwork), source: byDefault,
 			start: func(t *testing.T, l *lab.Lab) {
 				apart(t, l)
-				ok(t, l.Cloud.SetLease(t.Context(), "", silent))
+				l.Cloud.SetLease("", silent)
 				ok(t, l.Guest.Symlink("../"+unit, unitWants))
 				run(t, l, "systemctl", "daemon-reload")
 				ok(t, l.Guest.Restart(t.Context(), networkd))
@@ -208,7 +208,7 @@ func TestUnitStoppedAndKilled(t *testing.T) {
 	t.Parallel()
 	onEverySuite(t, func(t *testing.T, suite string) {
 		l := startProduct(t, suite, networkdGuest(dhcpNetwork))
-		ok(t, l.Cloud.CloseWire(t.Context()))
+		l.Cloud.CloseWire()
 		startNetworkd(t, l)
 		logged(t, l, "attempt-failed")
 		pid := run(t, l, "systemctl", "show", "-P", "MainPID", unit)
@@ -237,7 +237,7 @@ func TestUnitStoppedAndKilled(t *testing.T) {
 		if rec := checkInRecord(t, l); rec.State != "trying" || rec.Attempts < before {
 			t.Errorf("record %+v", rec)
 		}
-		ok(t, l.Cloud.PlayWire(t.Context(), lab.WireScript{}))
+		ok(t, l.Cloud.PlayWire(lab.WireScript{}))
 		run(t, l, "systemctl", "start", unit)
 		becomesReady(t, l)
 	})

@@ -50,7 +50,7 @@ var operations = map[string]struct {
 	},
 	"Custom DNS servers in the virtual network": {
 		config: withLease(lab.AzureLease().WithAddrs(lab.OptNameservers, lab.Gateway, "10.77.0.9")),
-		early:  func(t *testing.T, l *lab.Lab) { ok(t, l.Cloud.SetDNSFault(t.Context(), lab.Gateway, lab.DNSRefuse)) },
+		early:  func(t *testing.T, l *lab.Lab) { l.Cloud.SetDNSFault(lab.Gateway, lab.DNSRefuse) },
 		late:   settled(),
 	},
 	"Azure Stack Hub": {

@@ -54,7 +54,7 @@ func setting(settings string) func(*testing.T, *lab.Lab) {
 func leaseOf(servers ...string) func(*testing.T, *lab.Lab) {
 	return func(t *testing.T, l *lab.Lab) {
 		t.Helper()
-		ok(t, l.Cloud.SetLease(t.Context(), "", lab.AzureLease().WithAddrs(lab.OptNameservers, servers...)))
+		l.Cloud.SetLease("", lab.AzureLease().WithAddrs(lab.OptNameservers, servers...))
 	}
 }
 

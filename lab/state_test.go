@@ -152,7 +152,7 @@ func TestKilled(t *testing.T) {
 			anotherBoot(t, l, i)
 			slow := time.Duration(rnd.IntN(10)) * time.Millisecond
 			script := lab.WireScript{GoalState: []lab.WireStep{{Delay: slow}}, Health: []lab.WireStep{{Delay: slow}}}
-			ok(t, l.Cloud.PlayWire(t.Context(), script))
+			ok(t, l.Cloud.PlayWire(script))
 			before := len(requests(t, l))
 			after := time.Duration(1+rnd.IntN(45)) * time.Millisecond
 			_, err := l.Guest.Run(t.Context(), "timeout", "-s", "KILL", fmt.Sprint(after.Seconds()),

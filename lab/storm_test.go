@@ -168,11 +168,11 @@ func TestStormWhileAway(t *testing.T) {
 		l := startProduct(t, suite, c)
 		up(t, l, "eth0")
 		anotherBoot(t, l, 1)
-		ok(t, l.Cloud.CloseWire(t.Context()))
+		l.Cloud.CloseWire()
 		before := len(requests(t, l))
 		storm(t, l, []string{"eth0"})
 		logged(t, l, "handed-over")
-		ok(t, l.Cloud.PlayWire(t.Context(), lab.WireScript{}))
+		ok(t, l.Cloud.PlayWire(lab.WireScript{}))
 		eventually(t, l, "the unit has checked in", isReady(l, bootID(1)))
 		if got := requests(t, l)[before:]; readys(got) != 1 {
 			t.Errorf("requests %v, want one Ready", got)

@@ -103,7 +103,7 @@ func TestWireServerAway(t *testing.T) {
 		c := withUnits(quiet())
 		c.Daemons = map[lab.Daemon]lab.State{lab.NetworkManager: lab.Stopped}
 		l := startProduct(t, suite, c)
-		ok(t, l.Cloud.CloseWire(t.Context()))
+		l.Cloud.CloseWire()
 		ok(t, l.Guest.Start(t.Context(), lab.NetworkManager))
 		up(t, l, "eth0")
 		logged(t, l, "handed-over")
@@ -111,7 +111,7 @@ func TestWireServerAway(t *testing.T) {
 		if got := checkInRecord(t, l); got.State != "trying" {
 			t.Errorf("the record says %s", got.State)
 		}
-		ok(t, l.Cloud.PlayWire(t.Context(), lab.WireScript{}))
+		ok(t, l.Cloud.PlayWire(lab.WireScript{}))
 		back := time.Now()
 		oneReady(t, l, labBoot(t, l))
 		if took := time.Since(back); took > 4*time.Second { // a retry each second, and oneReady's own moments
@@ -143,10 +143,10 @@ func TestHolderKilled(t *testing.T) {
 				c := withUnits(quiet())
 				c.Daemons = map[lab.Daemon]lab.State{lab.NetworkManager: lab.Stopped}
 				l := startProduct(t, suite, c)
-				ok(t, l.Cloud.CloseWire(t.Context()))
+				l.Cloud.CloseWire()
 				ok(t, l.Guest.Start(t.Context(), lab.NetworkManager))
 				first(t, l)
-				ok(t, l.Cloud.PlayWire(t.Context(), lab.WireScript{}))
+				ok(t, l.Cloud.PlayWire(lab.WireScript{}))
 				oneReady(t, l, labBoot(t, l))
 			})
 		})

@@ -61,7 +61,7 @@ func (g guest) first() {
 // upgrade boots again, without a WireServer, and upgrades from the older version while that is checking in.
 func (g guest) upgrade() {
 	ctx := g.t.Context()
-	g.ok(g.Cloud.CloseWire(ctx))
+	g.Cloud.CloseWire()
 	g.ok(g.Reboot(ctx))
 	const unit = "nm-azure-checkin.service"
 	g.run("for i in $(seq 900); do systemctl -q is-active " + unit + " && exit; sleep 0.1; done; exit 1")
@@ -72,7 +72,7 @@ func (g guest) upgrade() {
 		g.fatal("still ", before)
 	}
 	g.want("systemctl show --value -p MainPID "+unit, pid)
-	g.ok(g.Cloud.PlayWire(ctx, lab.WireScript{}))
+	g.ok(g.Cloud.PlayWire(lab.WireScript{}))
 	g.wantReports(2)
 	g.want("systemctl show --value -p Result "+unit, "success")
 	g.wantHealthy()

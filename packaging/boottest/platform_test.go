@@ -44,8 +44,7 @@ func (g guest) wantIdle() {
 	g.want("ls -d /run/nm-azure-dispatch 2>/dev/null || :", "")
 	g.want("journalctl -b -q -o cat SYSLOG_IDENTIFIER=nm-azure-dispatch MESSAGE_ID=* 2>/dev/null || :", "")
 	g.wantHealthy()
-	requests, err := g.Cloud.Requests(g.t.Context())
-	if err != nil || len(requests) > 0 {
-		g.fatal(requests, err)
+	if requests := g.Cloud.Requests(); len(requests) > 0 {
+		g.fatal(requests)
 	}
 }

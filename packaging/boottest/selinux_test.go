@@ -63,10 +63,10 @@ func TestSELinux(t *testing.T) {
 	g.wantAllowed()
 
 	// The WireServer is away: the hook hands over to the unit.
-	g.ok(g.Cloud.CloseWire(t.Context()))
+	g.Cloud.CloseWire()
 	g.ok(g.Reboot(t.Context()))
 	g.run("for i in $(seq 900); do systemctl -q is-active nm-azure-checkin.service && exit; sleep 0.1; done; exit 1")
-	g.ok(g.Cloud.PlayWire(t.Context(), lab.WireScript{}))
+	g.ok(g.Cloud.PlayWire(lab.WireScript{}))
 	g.wantReports(2)
 	g.wantDomains(hookDomain, unitDomain)
 	g.wantHost("success")

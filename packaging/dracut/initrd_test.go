@@ -144,9 +144,8 @@ func TestNotReported(t *testing.T) {
 				m := s.start(t, lab.Config{Cmdline: tt.cmdline, AssetTag: tt.tag}, files)
 				m.waitConsole("Emergency Shell")
 				time.Sleep(20 * time.Second) // a report would take half of it
-				requests, err := m.Cloud.Requests(t.Context())
-				if err != nil || len(requests) > 0 {
-					t.Errorf("requests %+v, %v", requests, err)
+				if requests := m.Cloud.Requests(); len(requests) > 0 {
+					t.Errorf("requests %+v", requests)
 				}
 			})
 		}

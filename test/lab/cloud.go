@@ -2,121 +2,176 @@ package lab
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
 	"net/netip"
+	"os"
+	"runtime"
+	"time"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/cloud"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/inside"
+	"golang.org/x/sys/unix"
+
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
-// What the cloud's servers give and log.
+// What the WireServer logs and plays.
 type (
-	Lease       = cloud.Lease
-	DHCPMessage = cloud.DHCPMessage
-	DNSQuery    = cloud.DNSQuery
-	DNSFault    = cloud.Fault
 	WireRequest = wiretest.Request
 	WireScript  = wiretest.Script
 	WireStep    = wiretest.Step
 )
 
-// Faults of a nameserver.
-const (
-	DNSHealthy  = cloud.Healthy
-	DNSSilent   = cloud.Silent
-	DNSRefuse   = cloud.Refuse
-	DNSTruncate = cloud.Truncate
-)
-
-// DHCP options that tests change.
-const (
-	OptSubnetMask     = cloud.OptSubnetMask
-	OptRouter         = cloud.OptRouter
-	OptNameservers    = cloud.OptNameservers
-	OptDomain         = cloud.OptDomain
-	OptDomainSearch   = cloud.OptDomainSearch
-	OptClasslessRoute = cloud.OptClasslessRoute
-	OptWireServer     = cloud.OptWireServer
-)
-
 // Addresses of the cloud: the nameservers are Constant, Gateway and Gateway6; the WireServer answers at every one.
 const (
-	Gateway  = cloud.Gateway
-	Gateway6 = cloud.Gateway6
-	Constant = cloud.Constant
-	Other    = cloud.Other
+	Gateway  = "10.77.0.1"
+	Gateway6 = "fd77::1"
+	Constant = "168.63.129.16"
+	Other    = "10.77.1.16" // of a WireServer too
 )
 
-// AzureLease is what Azure's DHCP server sends to the primary NIC.
-func AzureLease() Lease { return cloud.AzureLease() }
+// bridge is that to which the guest's interfaces are connected.
+const bridge = "br0"
 
-// Cloud is the side of the lab with the servers. It has no root of its own: what is run there are the host's programs,
-// in the cloud's network.
-type Cloud struct{ *Machine }
+// cloudNetwork is the bridge and the addresses. The kernel may lack dummy links, so the addresses behind the gateway are
+// the loopback's, and what gives the bridge a carrier before the guest is there is a cable to nowhere.
+var cloudNetwork = []string{
+	"link set lo up",
+	"addr add " + Constant + "/32 dev lo",
+	"addr add 169.254.169.254/32 dev lo",
+	"addr add " + Other + "/32 dev lo",
+	"link add " + bridge + " address 02:00:0a:4d:00:01 type bridge forward_delay 0 stp_state 0 mcast_snooping 0",
+	"addr add " + Gateway + "/24 dev " + bridge,
+	"addr add " + Gateway6 + "/64 dev " + bridge + " nodad",
+	"link set " + bridge + " up",
+	"link add idle0 type veth peer name idle1",
+	"link set idle1 up",
+	"link set idle0 master " + bridge + " up",
+}
+
+// Cloud is the side of the lab with the servers. They are in this process, with sockets in the cloud's network. The machine
+// has no root of its own: what is run there are the host's programs.
+type Cloud struct {
+	*Machine
+	dhcp *dhcpServer
+	dns  *dnsServers
+	wire *wireServer
+}
+
+// startCloud makes the network and starts the servers.
+func startCloud(ctx context.Context) (*Cloud, error) {
+	m, err := startMachine(roleCloud, nil)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cloud{Machine: m}
+	if err := c.start(ctx); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Cloud) start(ctx context.Context) error {
+	if err := c.ip(ctx, cloudNetwork...); err != nil {
+		return fmt.Errorf("network of the cloud: %w", err)
+	}
+	return c.inNetwork(func() (err error) {
+		if err := hasCarrier(bridge); err != nil {
+			return err
+		}
+		if c.dhcp, err = startDHCP(bridge); err != nil {
+			return err
+		}
+		if c.dns, err = startDNS(Constant, Gateway, Gateway6); err != nil {
+			return err
+		}
+		c.wire, err = startWire(WireScript{}, nil)
+		return err
+	})
+}
+
+// inNetwork calls a function in the cloud's network. Sockets that it makes stay there.
+func (c *Cloud) inNetwork(f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for ever: the thread ends with this goroutine
+		ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", c.PID()))
+		if err == nil {
+			err = errors.Join(unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET), ns.Close())
+		}
+		if err == nil {
+			err = f()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+func hasCarrier(link string) error {
+	for {
+		l, err := net.InterfaceByName(link)
+		if err != nil || l.Flags&net.FlagRunning != 0 {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (c *Cloud) close() {
+	if c.wire != nil {
+		c.wire.stop()
+	}
+	if c.dns != nil {
+		c.dns.close()
+	}
+	if c.dhcp != nil {
+		_ = c.dhcp.conn.Close()
+	}
+	c.stop()
+}
 
 // SetLease sets what the guest's NIC of that name gets from now on; an empty name is for all without a lease of their
 // own.
-func (c *Cloud) SetLease(ctx context.Context, nic string, lease Lease) error {
+func (c *Cloud) SetLease(nic string, lease Lease) {
 	mac := ""
 	if nic != "" {
 		mac = MAC(nic)
 	}
-	return c.call(ctx, "DHCP.Set", cloud.DHCPSetting{MAC: mac, Lease: lease}, nil)
+	c.dhcp.set(mac, lease)
 }
 
 // DHCPLog is every DHCP message that came or went.
-func (c *Cloud) DHCPLog(ctx context.Context) ([]DHCPMessage, error) {
-	var log []DHCPMessage
-	err := c.call(ctx, "DHCP.Log", inside.None{}, &log)
-	return log, err
-}
+func (c *Cloud) DHCPLog() []DHCPMessage { return c.dhcp.messages() }
 
 // SetName makes the nameservers know a name.
-func (c *Cloud) SetName(ctx context.Context, name, addr string) error {
-	a, err := netip.ParseAddr(addr)
-	if err != nil {
-		return err
-	}
-	return c.call(ctx, "DNS.SetName", cloud.DNSName{Name: name, Addr: a}, nil)
-}
+func (c *Cloud) SetName(name, addr string) { c.dns.setName(name, netip.MustParseAddr(addr)) }
 
 // SetDNSFault sets what is wrong with the nameserver at an address.
-func (c *Cloud) SetDNSFault(ctx context.Context, server string, fault DNSFault) error {
-	a, err := netip.ParseAddr(server)
-	if err != nil {
-		return err
-	}
-	return c.call(ctx, "DNS.SetFault", cloud.DNSFault{Server: a, Fault: fault}, nil)
+func (c *Cloud) SetDNSFault(server string, fault DNSFault) {
+	c.dns.setFault(netip.MustParseAddr(server), fault)
 }
 
 // Queries is every query that a nameserver got.
-func (c *Cloud) Queries(ctx context.Context) ([]DNSQuery, error) {
-	var log []DNSQuery
-	err := c.call(ctx, "DNS.Log", inside.None{}, &log)
-	return log, err
-}
+func (c *Cloud) Queries() []DNSQuery { return c.dns.queries() }
 
 // Requests is every request that the WireServer got.
-func (c *Cloud) Requests(ctx context.Context) ([]WireRequest, error) {
-	var log []WireRequest
-	err := c.call(ctx, "Wire.Log", inside.None{}, &log)
-	return log, err
-}
+func (c *Cloud) Requests() []WireRequest { return c.wire.requests() }
 
 // PlayWire makes the WireServer answer by a script from now on. It cuts the connections that there are.
-func (c *Cloud) PlayWire(ctx context.Context, script WireScript) error {
-	b, err := json.Marshal(script)
-	if err != nil {
+func (c *Cloud) PlayWire(script WireScript) error {
+	c.wire.stop()
+	return c.inNetwork(func() error {
+		w, err := startWire(script, c.Requests())
+		if err == nil {
+			c.wire = w
+		}
 		return err
-	}
-	return c.call(ctx, "Wire.Play", string(b), nil)
+	})
 }
 
 // CloseWire makes the WireServer refuse connections, until PlayWire.
-func (c *Cloud) CloseWire(ctx context.Context) error {
-	return c.call(ctx, "Wire.Close", inside.None{}, nil)
-}
+func (c *Cloud) CloseWire() { c.wire.stop() }
 
 // DropWire makes packets to the WireServer's usual address vanish, or arrive again.
 func (c *Cloud) DropWire(ctx context.Context, drop bool) error {
@@ -125,4 +180,31 @@ func (c *Cloud) DropWire(ctx context.Context, drop bool) error {
 		verb = "del" // nobody's, and the cloud forwards nothing
 	}
 	return c.ip(ctx, "addr "+verb+" "+Constant+"/32 dev lo")
+}
+
+// wireServer is a WireServer with its script, and the requests to those before it.
+type wireServer struct {
+	*wiretest.Server
+	before []WireRequest
+	stop   func() // may be called again
+}
+
+func startWire(script WireScript, before []WireRequest) (*wireServer, error) {
+	l, err := net.Listen("tcp4", ":80")
+	if err != nil {
+		return nil, fmt.Errorf("WireServer: %w", err)
+	}
+	w := &wireServer{Server: wiretest.New(script), before: before}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	w.stop = func() { cancel(); <-done }
+	go func() {
+		defer close(done)
+		_ = w.Serve(ctx, l)
+	}()
+	return w, nil
+}
+
+func (w *wireServer) requests() []WireRequest {
+	return append(w.before[:len(w.before):len(w.before)], w.Requests()...)
 }

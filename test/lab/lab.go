@@ -60,7 +60,7 @@ func (l *Lab) Close() error {
 		}
 	}
 	if l.Cloud != nil {
-		l.Cloud.stop()
+		l.Cloud.close()
 	}
 	if s := l.sweeper; s != nil {
 		l.sweeper = nil
@@ -70,18 +70,16 @@ func (l *Lab) Close() error {
 }
 
 func (l *Lab) start(ctx context.Context, c Config, tree string) error {
-	m, err := startMachine(roleCloud, nil)
-	if err != nil {
+	var err error
+	if l.Cloud, err = startCloud(ctx); err != nil {
 		return err
 	}
-	l.Cloud = &Cloud{m}
 	if err := l.startGuest(ctx, c, tree); err != nil {
 		return err
 	}
-	// Answered when the network is there, to which the NICs are connected.
-	err = l.Cloud.SetLease(ctx, "", *c.Lease)
+	l.Cloud.SetLease("", *c.Lease)
 	for nic, lease := range c.Leases {
-		err = errors.Join(err, l.Cloud.SetLease(ctx, nic, lease))
+		l.Cloud.SetLease(nic, lease)
 	}
 	for _, nic := range c.NICs {
 		err = errors.Join(err, l.AddNIC(ctx, nic))

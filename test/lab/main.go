@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/cloud"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/inside"
 )
 
@@ -28,7 +27,7 @@ func Main() {
 	var err error
 	switch filepath.Base(os.Args[0]) {
 	case roleCloud:
-		err = cloud.Main()
+		err = inside.Serve(nil, nil)
 	case roleGuest:
 		err = inside.GuestMain()
 	case roleSweep:

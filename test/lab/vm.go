@@ -62,11 +62,11 @@ func NewVM(ctx context.Context, c VMConfig) (*VM, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := startMachine(roleCloud, nil)
+	cloud, err := startCloud(ctx)
 	if err != nil {
 		return nil, err
 	}
-	v := &VM{Cloud: &Cloud{m}, config: c, files: files{ownKernel: true}}
+	v := &VM{Cloud: cloud, config: c, files: files{ownKernel: true}}
 	if err := v.prepare(ctx, tree); err != nil {
 		return nil, errors.Join(err, v.Close())
 	}
@@ -96,11 +96,8 @@ func (v *VM) prepare(ctx context.Context, tree string) error {
 	if _, err := v.Cloud.Run(ctx, "sh", "-c", prepareRoot, "sh", tree); err != nil {
 		return err
 	}
-	// The answer came when the network is there.
-	err := v.Cloud.SetLease(ctx, "", *v.config.Lease)
-	if err != nil {
-		return err
-	}
+	v.Cloud.SetLease("", *v.config.Lease)
+	var err error
 	if v.root, err = v.Cloud.openFiles(VMRoot); err != nil {
 		return err
 	}
@@ -248,7 +245,7 @@ func (v *VM) Close() error {
 	if v.root != nil {
 		_ = v.root.Close()
 	}
-	v.Cloud.stop()
+	v.Cloud.close()
 	return nil
 }
 

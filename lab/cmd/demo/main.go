@@ -105,7 +105,8 @@ func play(ctx context.Context, m *machine, s scene) (err error) {
 	m.section(s.title)
 	m.text(s.premise)
 	err = m.during(ctx, func() error {
-		return errors.Join(m.Cloud.SetName(ctx, hostName, lab.Constant), m.Guest.Start(ctx, s.network), s.wait(ctx, m))
+		m.Cloud.SetName(hostName, lab.Constant)
+		return errors.Join(m.Guest.Start(ctx, s.network), s.wait(ctx, m))
 	})
 	if err != nil {
 		return err
@@ -123,11 +124,10 @@ func play(ctx context.Context, m *machine, s scene) (err error) {
 	if s.goesDown {
 		err = m.goDown(ctx)
 	}
-	got, errGot := m.received(ctx)
-	if err := errors.Join(err, errGot); err != nil {
+	if err != nil {
 		return err
 	}
-	if got != want {
+	if got := m.received(); got != want {
 		return fmt.Errorf("%s: the WireServer received %q, want %q", s.title, got, want)
 	}
 	fmt.Fprintln(m.w)

@@ -84,16 +84,15 @@ func ready(ctx context.Context, m *machine) error {
 }
 
 // received are the requests that the WireServer got, one a line.
-func (m *machine) received(ctx context.Context) (lines string, err error) {
-	requests, err := m.Cloud.Requests(ctx)
-	for _, r := range requests {
+func (m *machine) received() (lines string) {
+	for _, r := range m.Cloud.Requests() {
 		lines += r.Method + " " + r.Path
 		if strings.Contains(r.Body, "<State>Ready</State>") {
 			lines += " Ready"
 		}
 		lines += "\n"
 	}
-	return lines, err
+	return lines
 }
 
 // moment is a line of the timeline.
@@ -131,8 +130,7 @@ func (m *machine) moments(ctx context.Context) (all []moment, err error) {
 	add := func(at time.Time, who, format string, args ...any) {
 		all = append(all, moment{at, who, strings.TrimSpace(fmt.Sprintf(format, args...))})
 	}
-	messages, errDHCP := m.Cloud.DHCPLog(ctx)
-	for _, d := range messages {
+	for _, d := range m.Cloud.DHCPLog() {
 		add(d.Time, "DHCP", "%s %s", d.Type, strings.TrimPrefix(d.Addr.String(), "invalid IP"))
 	}
 	events, errEvents := m.Guest.Events()
@@ -141,12 +139,10 @@ func (m *machine) moments(ctx context.Context) (all []moment, err error) {
 			add(e.Began, "dispatcher", "eth0 %s, its scripts took %d ms", e.Action, e.Ended.Sub(e.Began).Milliseconds())
 		}
 	}
-	requests, errRequests := m.Cloud.Requests(ctx)
-	for _, r := range requests {
+	for _, r := range m.Cloud.Requests() {
 		add(time.Unix(0, r.UnixNano), "WireServer", "%s %s: %d", r.Method, r.Path, r.Status)
 	}
-	queries, errQueries := m.Cloud.Queries(ctx)
-	for _, q := range queries {
+	for _, q := range m.Cloud.Queries() {
 		name := cmp.Or(strings.Trim(q.Name, "."), "the root zone")
 		add(q.Time, "nameserver", "%s is queried for %s records of %s", q.Server, q.Type, name)
 	}
@@ -160,5 +156,5 @@ func (m *machine) moments(ctx context.Context) (all []moment, err error) {
 		}
 		add(time.UnixMicro(int64(seconds*1e6)), "journal", "%s", f[3])
 	}
-	return all, errors.Join(errDHCP, errEvents, errRequests, errQueries, errSync, errJournal)
+	return all, errors.Join(errEvents, errSync, errJournal)
 }

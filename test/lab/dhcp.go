@@ -1,4 +1,4 @@
-package cloud
+package lab
 
 import (
 	"context"
@@ -14,12 +14,10 @@ import (
 
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
-
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/inside"
 )
 
-// DHCP is the service that controls the DHCP server.
-type DHCP struct {
+// dhcpServer is a DHCP server that sends what a test wants.
+type dhcpServer struct {
 	conn *ipv4.PacketConn
 
 	mu     sync.Mutex
@@ -36,13 +34,7 @@ type DHCPMessage struct {
 	Addr netip.Addr
 }
 
-// DHCPSetting sets the lease of a MAC address, or of all that have no lease of their own.
-type DHCPSetting struct {
-	MAC   string
-	Lease Lease
-}
-
-func startDHCP(link string) (*DHCP, error) {
+func startDHCP(link string) (*dhcpServer, error) {
 	onLink := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var bind error
 		err := c.Control(func(fd uintptr) { bind = unix.BindToDevice(int(fd), link) })
@@ -52,30 +44,28 @@ func startDHCP(link string) (*DHCP, error) {
 	if err != nil {
 		return nil, fmt.Errorf("DHCP server: %w", err)
 	}
-	d := &DHCP{
+	d := &dhcpServer{
 		conn: ipv4.NewPacketConn(conn), leases: map[string]Lease{"": AzureLease()}, addrs: make(map[string]netip.Addr),
 	}
 	go d.serve()
 	return d, nil
 }
 
-// Set changes what clients get from now on.
-func (d *DHCP) Set(s DHCPSetting, _ *inside.None) error {
+// set changes what clients get from now on: that MAC address, or for "" all others.
+func (d *dhcpServer) set(mac string, lease Lease) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.leases[s.MAC] = s.Lease
-	return nil
+	d.leases[mac] = lease
 }
 
-// Log is every message so far.
-func (d *DHCP) Log(_ inside.None, log *[]DHCPMessage) error {
+// messages is every message so far.
+func (d *dhcpServer) messages() []DHCPMessage {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	*log = append(*log, d.log...)
-	return nil
+	return slices.Clone(d.log)
 }
 
-func (d *DHCP) serve() {
+func (d *dhcpServer) serve() {
 	buf := make([]byte, 4096)
 	for {
 		n, _, _, err := d.conn.ReadFrom(buf)
@@ -88,7 +78,7 @@ func (d *DHCP) serve() {
 	}
 }
 
-func (d *DHCP) answer(r request) {
+func (d *dhcpServer) answer(r request) {
 	lease, addr := d.lease(r.mac)
 	d.note(r.mac, r.kind, r.wants())
 	if lease.Silent {
@@ -113,7 +103,7 @@ func (d *DHCP) answer(r request) {
 }
 
 // send answers from the address that the server calls itself by: a client that renews has connected its socket to it.
-func (d *DHCP) send(r request, kind byte, b []byte, lease Lease) {
+func (d *dhcpServer) send(r request, kind byte, b []byte, lease Lease) {
 	dst := &net.UDPAddr{IP: net.IPv4bcast, Port: 68}
 	if kind != typeNak && !r.ciaddr.IsUnspecified() {
 		dst.IP = r.ciaddr.AsSlice()
@@ -126,7 +116,7 @@ func (d *DHCP) send(r request, kind byte, b []byte, lease Lease) {
 }
 
 // lease is what a client gets and the address in it.
-func (d *DHCP) lease(mac string) (Lease, netip.Addr) {
+func (d *dhcpServer) lease(mac string) (Lease, netip.Addr) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	lease, ok := d.leases[mac]
@@ -142,7 +132,7 @@ func (d *DHCP) lease(mac string) (Lease, netip.Addr) {
 	return lease, d.addrs[mac]
 }
 
-func (d *DHCP) note(mac string, kind byte, addr netip.Addr) {
+func (d *dhcpServer) note(mac string, kind byte, addr netip.Addr) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.log = append(d.log, DHCPMessage{time.Now(), mac, typeName(kind), addr})
