@@ -94,7 +94,7 @@ root:
 	@[ "$$(id -u)" = 0 ] || { echo "make $(MAKECMDGOALS) makes namespaces and may install packages: run it as root" >&2; exit 1; }
 
 # Tools are COMMAND:PACKAGE or FILE:PACKAGE; what is there is not installed again.
-TOOLS = ip:iproute2 nsenter:util-linux mmdebstrap:mmdebstrap dbus-daemon:dbus-daemon curl:curl \
+TOOLS = ip:iproute2 mmdebstrap:mmdebstrap dbus-daemon:dbus-daemon curl:curl \
 	qemu-img:qemu-utils xz:xz-utils git:git zstd:zstd bzip2:bzip2 zip:zip unzip:unzip
 define install-tools
 @missing=; for t in $(TOOLS); do \

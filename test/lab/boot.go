@@ -2,9 +2,8 @@ package lab
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"net/rpc"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/inside"
 )
@@ -81,13 +80,13 @@ func (g *Guest) bootSystemd(ctx context.Context, c Config) error {
 			return err
 		}
 	}
-	err := g.call(ctx, "Guest.Boot", inside.Command{
-		Name: "systemd", Argv: []string{"/lib/systemd/systemd", "--log-target=journal", "--show-status=0"},
+	err := json.NewEncoder(g.stdin).Encode(inside.Boot{
+		Argv: []string{"/lib/systemd/systemd", "--log-target=journal", "--show-status=0"}, Log: "/lab/systemd.log",
 		// In a container systemd has its kernel command line from this variable.
 		Env: append(smallEnv(), "container=lab", "SYSTEMD_PROC_CMDLINE="+c.Cmdline),
-	}, nil)
-	if refused, ok := errors.AsType[rpc.ServerError](err); ok { // else the connection is gone with the program that had it
-		return refused
+	})
+	if err != nil {
+		return fmt.Errorf("lab: boot systemd: %w", err)
 	}
 	err = poll(ctx, func() error {
 		state, err := g.Run(ctx, "systemctl", "is-system-running")

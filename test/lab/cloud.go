@@ -2,12 +2,10 @@ package lab
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
-	"runtime"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -60,7 +58,7 @@ type Cloud struct {
 
 // startCloud makes the network and starts the servers.
 func startCloud(ctx context.Context) (*Cloud, error) {
-	m, err := startMachine(roleCloud, nil)
+	m, err := startMachine(roleCloud, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +74,7 @@ func (c *Cloud) start(ctx context.Context) error {
 	if err := c.ip(ctx, cloudNetwork...); err != nil {
 		return fmt.Errorf("network of the cloud: %w", err)
 	}
-	return c.inNetwork(func() (err error) {
+	return c.in(unix.CLONE_NEWNET, func() (err error) {
 		if err := hasCarrier(bridge); err != nil {
 			return err
 		}
@@ -89,23 +87,6 @@ func (c *Cloud) start(ctx context.Context) error {
 		c.wire, err = startWire(WireScript{}, nil)
 		return err
 	})
-}
-
-// inNetwork calls a function in the cloud's network. Sockets that it makes stay there.
-func (c *Cloud) inNetwork(f func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // for ever: the thread ends with this goroutine
-		ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", c.PID()))
-		if err == nil {
-			err = errors.Join(unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET), ns.Close())
-		}
-		if err == nil {
-			err = f()
-		}
-		done <- err
-	}()
-	return <-done
 }
 
 func hasCarrier(link string) error {
@@ -161,7 +142,7 @@ func (c *Cloud) Requests() []WireRequest { return c.wire.requests() }
 // PlayWire makes the WireServer answer by a script from now on. It cuts the connections that there are.
 func (c *Cloud) PlayWire(script WireScript) error {
 	c.wire.stop()
-	return c.inNetwork(func() error {
+	return c.in(unix.CLONE_NEWNET, func() error {
 		w, err := startWire(script, c.Requests())
 		if err == nil {
 			c.wire = w
@@ -197,12 +178,25 @@ func startWire(script WireScript, before []WireRequest) (*wireServer, error) {
 	w := &wireServer{Server: wiretest.New(script), before: before}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	w.stop = func() { cancel(); <-done }
+	w.stop = func() {
+		// A child of this process that does not run its program yet has the socket too: closed, it would go on listening.
+		_ = stopListening(l)
+		cancel()
+		<-done
+	}
 	go func() {
 		defer close(done)
 		_ = w.Serve(ctx, l)
 	}()
 	return w, nil
+}
+
+func stopListening(l net.Listener) error {
+	conn, err := l.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return err
+	}
+	return conn.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) })
 }
 
 func (w *wireServer) requests() []WireRequest {

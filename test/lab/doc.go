@@ -17,5 +17,5 @@
 //	err = l.Cloud.SetLease(t.Context(), "eth0", lab.AzureLease().Without(lab.OptWireServer))
 //	err = l.Guest.Signal(t.Context(), lab.Resolved, unix.SIGSTOP)
 //
-// It needs root, nsenter and ip on the host, and a Debian tree that [Tree] makes with mmdebstrap.
+// It needs root and ip on the host, and a Debian tree that [Tree] makes with mmdebstrap.
 package lab

@@ -3,13 +3,14 @@ package lab
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/inside"
 )
 
 // Guest is the virtual machine.
@@ -17,6 +18,13 @@ type Guest struct {
 	*Machine
 	files
 	systemd bool
+	daemons map[Daemon]daemonProcess // without systemd
+}
+
+// daemonProcess is a daemon that was started.
+type daemonProcess struct {
+	*os.Process
+	gone chan struct{}
 }
 
 // SetBootID makes the kernel say that this is another boot.
@@ -39,9 +47,24 @@ func (g *Guest) Start(ctx context.Context, d Daemon) error {
 			return err
 		}
 	}
-	cmd := inside.Command{Name: string(d), Argv: argv, Env: smallEnv()}
-	if err := g.call(ctx, "Procs.Start", cmd, nil); err != nil || ready == "" {
+	log, err := g.root.OpenFile("lab/"+string(d)+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
 		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = smallEnv(), log, log, &syscall.SysProcAttr{Setsid: true}
+	if err := g.in(all, cmd.Start); err != nil {
+		return err
+	}
+	p := daemonProcess{cmd.Process, make(chan struct{})}
+	g.daemons[d] = p
+	go func() {
+		_ = cmd.Wait()
+		close(p.gone)
+	}()
+	if ready == "" {
+		return nil
 	}
 	return poll(ctx, func() error {
 		_, err := g.root.Lstat(strings.TrimPrefix(ready, "/"))
@@ -84,14 +107,19 @@ func (g *Guest) Signal(ctx context.Context, d Daemon, sig syscall.Signal) error 
 		_, err := g.Run(ctx, "systemctl", "kill", "--kill-who=main", "-s", unix.SignalName(sig), string(d))
 		return err
 	}
-	return g.call(ctx, "Procs.Signal", inside.Signalling{Name: string(d), Signal: sig}, nil)
+	p, ok := g.daemons[d]
+	if !ok {
+		return fmt.Errorf("lab: %s was not started", d)
+	}
+	return p.Process.Signal(sig)
 }
 
 func (g *Guest) end(ctx context.Context, d Daemon, sig syscall.Signal) error {
 	if err := g.Signal(ctx, d, sig); err != nil {
 		return err
 	}
-	return g.call(ctx, "Procs.Wait", string(d), nil)
+	<-g.daemons[d].gone
+	return nil
 }
 
 // poll calls until there is no error, and gives the last one when the time is up.

@@ -23,7 +23,7 @@ func Available() error {
 	if os.Geteuid() != 0 {
 		return errors.New("lab: namespaces and the daemons need root: run as root")
 	}
-	for tool, pkg := range map[string]string{"nsenter": "util-linux", "ip": "iproute2", treeTool: treeTool} {
+	for tool, pkg := range map[string]string{"ip": "iproute2", treeTool: treeTool} {
 		if _, err := exec.LookPath(tool); err != nil {
 			return fmt.Errorf("lab: %s is missing: apt-get install %s", tool, pkg)
 		}
@@ -103,16 +103,15 @@ func (l *Lab) startGuest(ctx context.Context, c Config, tree string) error {
 		}
 		l.sweeper, cgroup = s, s.dir
 	}
-	m, err := startMachine(roleGuest, cgroup)
+	m, err := startMachine(roleGuest, &inside.GuestSpec{
+		Tree: tree, Cmdline: c.Cmdline, BootID: "b0070001-0000-4000-8000-000000000001", AssetTag: c.AssetTag,
+		Udev: c.Udev, Systemd: c.Systemd,
+	}, cgroup)
 	if err != nil {
 		return err
 	}
-	l.Guest = &Guest{Machine: m, systemd: c.Systemd}
-	spec := inside.GuestSpec{
-		Tree: tree, Cmdline: c.Cmdline, BootID: "b0070001-0000-4000-8000-000000000001", AssetTag: c.AssetTag,
-		Udev: c.Udev, Systemd: c.Systemd,
-	}
-	if err := m.call(ctx, "Guest.MakeRoot", spec, nil); err != nil {
+	l.Guest = &Guest{Machine: m, systemd: c.Systemd, daemons: make(map[Daemon]daemonProcess)}
+	if err := m.ip(ctx, "link set lo up"); err != nil {
 		return err
 	}
 	l.Guest.root, err = m.openFiles("/")

@@ -3,125 +3,134 @@ package lab
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"net/rpc"
+	"io"
 	"os"
 	"os/exec"
-	"strconv"
+	"runtime"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/inside"
 )
 
-// Machine is one side of a lab: a process that is PID 1 of its namespaces, and what runs in them.
+// Machine is one side of a lab: a process that is PID 1 of its namespaces, and what runs in them. PID 1 ends when its
+// standard input does, and so with the program that has the lab.
 type Machine struct {
-	cmd     *exec.Cmd
-	control *rpc.Client
-	exited  chan struct{}
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout *os.File
+	exited chan struct{}
 }
 
-// startMachine starts this executable once more as PID 1 of new namespaces. A cgroup other than nil is the machine's.
-func startMachine(role string, cgroup *os.File) (*Machine, error) {
-	ours, theirs, err := controlPair()
+// startMachine starts this executable once more as PID 1 of new namespaces, with a root of its own if the specification is
+// not nil. A cgroup other than nil is the machine's.
+func startMachine(role string, spec *inside.GuestSpec, cgroup *os.File) (*Machine, error) {
+	arg, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	attr := &syscall.SysProcAttr{
+		Setsid:     true, // an interrupt at the terminal is for the program, not for its machines
+		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
+	}
+	if cgroup != nil {
+		attr.UseCgroupFD, attr.CgroupFD = true, int(cgroup.Fd())
+	}
+	stdout, theirs, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.Close()
-	attr := &syscall.SysProcAttr{
-		Setsid: true, // an interrupt at the terminal is for the program, not for its machines
-		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
-			unix.CLONE_NEWCGROUP,
-	}
-	if cgroup != nil {
-		attr.UseCgroupFD, attr.CgroupFD = true, int(cgroup.Fd())
-		attr.Cloneflags &^= unix.CLONE_NEWCGROUP // would have our cgroup as its root: the machine makes its own
-	}
 	cmd := &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{role}, Env: ourEnv(), Dir: "/",
-		Stderr: os.Stderr, ExtraFiles: []*os.File{theirs}, SysProcAttr: attr,
+		Path: "/proc/self/exe", Args: []string{role, string(arg)}, Env: ourEnv(), Dir: "/",
+		Stdout: theirs, Stderr: os.Stderr, SysProcAttr: attr,
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("lab: start %s: %w", role, err), ours.Close())
+	stdin, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
 	}
-	m := &Machine{cmd: cmd, control: rpc.NewClient(ours), exited: make(chan struct{})}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lab: start %s: %w", role, err), stdout.Close())
+	}
+	m := &Machine{cmd: cmd, stdin: stdin, stdout: stdout, exited: make(chan struct{})}
 	go func() {
 		_ = cmd.Wait()
 		close(m.exited)
 	}()
+	ready := make([]byte, len(inside.Ready))
+	if _, err := io.ReadFull(stdout, ready); err != nil {
+		m.stop()
+		return nil, fmt.Errorf("lab: %s: %w", role, err)
+	}
 	return m, nil
-}
-
-func controlPair() (net.Conn, *os.File, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, fmt.Errorf("lab: control socket: %w", err)
-	}
-	ours, theirs := os.NewFile(uintptr(fds[0]), "control"), os.NewFile(uintptr(fds[1]), "control")
-	defer ours.Close()
-	conn, err := net.FileConn(ours)
-	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("lab: control socket: %w", err), theirs.Close())
-	}
-	return conn, theirs, nil
 }
 
 // PID is the machine's PID 1, as the host sees it.
 func (m *Machine) PID() int { return m.cmd.Process.Pid }
 
+// all are the namespaces of a machine.
+const all = unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWCGROUP
+
+// in calls a function in namespaces of the machine: sockets that it makes are there, and processes that it starts.
+func (m *Machine) in(namespaces int, f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for ever: the thread ends with this goroutine
+		pidfd, err := unix.PidfdOpen(m.PID(), 0)
+		if err == nil {
+			err = errors.Join(unix.Unshare(unix.CLONE_FS), unix.Setns(pidfd, namespaces), unix.Close(pidfd))
+		}
+		if err != nil {
+			done <- fmt.Errorf("lab: enter namespaces: %w", err)
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}
+
 // Run runs a command in the machine and returns what it printed on standard output, without the last newline. The
 // error of a command that fails ends with what it printed on standard error.
 func (m *Machine) Run(ctx context.Context, name string, args ...string) (string, error) {
-	return m.enter(ctx, "", append([]string{"-m", "-u", "-i", "-p", "-C", "--", name}, args...)...)
+	return m.run(ctx, all, "", append([]string{"/usr/bin/env", name}, args...)...)
 }
 
 // ip feeds commands of ip(8) to the host's ip in the machine's network namespace.
 func (m *Machine) ip(ctx context.Context, commands ...string) error {
-	_, err := m.enter(ctx, strings.Join(commands, "\n"), "--", "ip", "-batch", "-")
+	_, err := m.run(ctx, unix.CLONE_NEWNET, strings.Join(commands, "\n"), "ip", "-batch", "-")
 	return err
 }
 
-// enter runs nsenter in the machine's network namespace and whatever other namespaces its arguments begin with.
-func (m *Machine) enter(ctx context.Context, stdin string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"-t", strconv.Itoa(m.PID()), "-n"}, args...)...)
+func (m *Machine) run(ctx context.Context, namespaces int, stdin string, argv ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	var stdout, stderr bytes.Buffer
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = smallEnv(), strings.NewReader(stdin), &stdout, &stderr
-	// nsenter waits for its child in the pid namespace: end both, as one group.
+	// A command that is broken off ends with its children.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
-	err := cmd.Run()
+	err := m.in(namespaces, cmd.Start)
+	if err == nil {
+		err = cmd.Wait()
+	}
 	out := strings.TrimSuffix(stdout.String(), "\n")
 	if err != nil {
-		return out, fmt.Errorf("lab: %s: %w: %s", strings.Join(args, " "), errors.Join(err, ctx.Err()),
+		return out, fmt.Errorf("lab: %s: %w: %s", strings.Join(argv, " "), errors.Join(err, ctx.Err()),
 			strings.TrimSpace(stderr.String()))
 	}
 	return out, nil
 }
 
-// call makes a call to one of the services that the machine's PID 1 offers.
-func (m *Machine) call(ctx context.Context, method string, arg, reply any) error {
-	return callRPC(ctx, m.control, method, arg, reply)
-}
-
-func callRPC(ctx context.Context, client *rpc.Client, method string, arg, reply any) error {
-	select {
-	case done := <-client.Go(method, arg, reply, make(chan *rpc.Call, 1)).Done:
-		if done.Error != nil {
-			return fmt.Errorf("lab: %s: %w", method, done.Error)
-		}
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("lab: %s: %w", method, context.Cause(ctx))
-	}
-}
-
-// stop ends the machine and returns when the kernel has ended everything in it.
+// stop ends the machine and returns when the kernel has ended everything in it. It may be called again.
 func (m *Machine) stop() {
 	_ = m.cmd.Process.Kill()
 	<-m.exited
-	_ = m.control.Close()
+	_ = m.stdin.Close()
+	_ = m.stdout.Close()
 }
 
 // ourEnv is for processes that are this executable. One built with the race detector would linger at its end.

@@ -14,7 +14,6 @@ import (
 const (
 	roleCloud = "nm-azure-lab-cloud"
 	roleGuest = "nm-azure-lab-guest"
-	roleSweep = "nm-azure-lab-sweep"
 	// In a virtual machine: PID 1 of the initrd, until it becomes systemd, and what runs the test's commands.
 	roleInitrd = "init"
 	roleAgent  = "nm-azure-lab-agent"
@@ -26,12 +25,8 @@ func Main() {
 	unix.Umask(0o022)
 	var err error
 	switch filepath.Base(os.Args[0]) {
-	case roleCloud:
-		err = inside.Serve(nil, nil)
-	case roleGuest:
-		err = inside.GuestMain()
-	case roleSweep:
-		err = sweepMain(os.Args[1])
+	case roleCloud, roleGuest:
+		err = inside.Main(os.Args[1])
 	case roleInitrd:
 		err = inside.InitrdMain()
 	case roleAgent:

@@ -4,14 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // sweeper is the cgroup of a guest with systemd: the one thing of a lab that has a name on the host. A process of its
@@ -22,6 +18,17 @@ type sweeper struct {
 	alive io.Closer
 }
 
+// sweep waits until its standard input ends, and then removes the cgroup that is its argument.
+const sweep = `cat >/dev/null
+echo 1 >"$0/cgroup.kill"
+for i in $(seq 500); do
+	find "$0" -depth -type d -exec rmdir {} + 2>/dev/null
+	[ -e "$0" ] || exit 0
+	sleep 0.02
+done
+echo "lab: cgroup $0 cannot be removed" >&2
+exit 1`
+
 func newSweeper() (*sweeper, error) {
 	top, err := cgroup2()
 	if err != nil {
@@ -31,10 +38,8 @@ func newSweeper() (*sweeper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lab: cgroup of the guest: %w", err)
 	}
-	cmd := &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{roleSweep, path}, Env: ourEnv(), Dir: "/", Stderr: os.Stderr,
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
-	}
+	cmd := exec.Command("/bin/sh", "-c", sweep, path)
+	cmd.Env, cmd.Dir, cmd.Stderr, cmd.SysProcAttr = smallEnv(), "/", os.Stderr, &syscall.SysProcAttr{Setsid: true}
 	alive, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(path))
@@ -54,33 +59,6 @@ func newSweeper() (*sweeper, error) {
 func (s *sweeper) close() error {
 	_ = s.dir.Close()
 	return errors.Join(s.alive.Close(), s.cmd.Wait())
-}
-
-// sweepMain waits until the program that started it is gone.
-func sweepMain(path string) error {
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	err := os.WriteFile(filepath.Join(path, "cgroup.kill"), []byte("1"), 0)
-	for range 500 {
-		if removeCgroup(path) {
-			return nil
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	return errors.Join(fmt.Errorf("lab: cgroup %s cannot be removed", path), err)
-}
-
-func removeCgroup(path string) bool {
-	var dirs []string
-	_ = filepath.WalkDir(path, func(dir string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			dirs = append(dirs, dir)
-		}
-		return nil
-	})
-	for _, dir := range slices.Backward(dirs) {
-		_ = os.Remove(dir)
-	}
-	return !exists(path)
 }
 
 // cgroup2 finds where the host has the unified hierarchy.

@@ -145,10 +145,10 @@ func (v *VM) Start(ctx context.Context) error {
 	if v.agents, err = net.Listen("unix", v.hostPath(vmAgent)); err != nil {
 		return fmt.Errorf("lab: agent of the virtual machine: %w", err)
 	}
-	shell := append([]string{"-c", `exec >>` + vmLog + ` 2>&1; while "$@" </dev/null; do :; done`, "sh"}, v.qemu(kernel, initrd)...)
-	cmd := exec.Command("nsenter", append([]string{fmt.Sprintf("-t%d", v.Cloud.PID()), "-n", "-m", "-u", "-i", "-p", "-C", "--", "sh"}, shell...)...)
+	loop := `exec >>` + vmLog + ` 2>&1; while "$@" </dev/null; do :; done`
+	cmd := exec.Command("/bin/sh", append([]string{"-c", loop, "sh"}, v.qemu(kernel, initrd)...)...)
 	cmd.Env = smallEnv()
-	if err := cmd.Start(); err != nil {
+	if err := v.Cloud.in(all, cmd.Start); err != nil {
 		return err
 	}
 	go func() { _ = cmd.Wait() }() // it ends with the cloud
@@ -197,8 +197,13 @@ func (v *VM) Run(ctx context.Context, name string, args ...string) (string, erro
 	}
 	var done inside.Done
 	argv := append([]string{name}, args...)
-	if err := callRPC(ctx, v.agent, "Agent.Run", inside.Command{Argv: argv, Env: smallEnv()}, &done); err != nil {
-		return "", err
+	select {
+	case call := <-v.agent.Go("Agent.Run", inside.Command{Argv: argv, Env: smallEnv()}, &done, nil).Done:
+		if call.Error != nil {
+			return "", fmt.Errorf("lab: agent: %w", call.Error)
+		}
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
 	}
 	out := strings.TrimSuffix(done.Stdout, "\n")
 	if done.Err != "" {

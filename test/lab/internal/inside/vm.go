@@ -23,6 +23,9 @@ const (
 	AgentHello    = "lab agent\n"
 )
 
+// Command is a program to run.
+type Command struct{ Argv, Env []string }
+
 // Agent is the service that runs commands in a virtual machine.
 type Agent struct{}
 
