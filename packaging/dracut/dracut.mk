@@ -1,10 +1,9 @@
 # The dracut module's test: initrds of Debian 13's dracut and Ignition, booted in QEMU. Included by the top Makefile.
 
-INITRD_TOOLS := $(BOOT_TOOLS) cpio:cpio
 INITRD_TEST = $(GO_TEST) -count=1 -timeout 40m -parallel 2 ./packaging/dracut -program $(CURDIR)/bin/nm-azure-dispatch
 
 .PHONY: initrd-test initrd-test-quick
-initrd-test initrd-test-quick: TOOLS := $(INITRD_TOOLS)
+initrd-test initrd-test-quick: TOOLS := $(BOOT_TOOLS)
 
 initrd-test: root build ## initrds that fail, in QEMU; as root
 	$(install-tools)

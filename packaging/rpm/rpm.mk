@@ -8,7 +8,7 @@ RPM_FILES := $(shell packaging/rpm/sources.sh | tr '\0' '\n')
 
 RPM_TOOLS := rpmbuild:rpm cpio:cpio file:file
 RPMLINT_TOOLS := rpmlint:rpmlint
-BOOT_TOOLS := mmdebstrap:mmdebstrap ip:iproute2 qemu-system-x86_64:qemu-system-x86 mke2fs:e2fsprogs
+BOOT_TOOLS := mmdebstrap:mmdebstrap ip:iproute2 qemu-system-x86_64:qemu-system-x86 mke2fs:e2fsprogs cpio:cpio
 
 .PHONY: srpm srpm-sources rpm sbom rpm-tools rpmlint verify-reproducible boot-test selinux-test
 

@@ -2,6 +2,7 @@ package bustest
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -50,8 +51,14 @@ func (b *Bus) Resolved(t testing.TB, links ...int32) *Resolved {
 	for _, l := range links {
 		r.links[l] = true
 	}
-	for iface, v := range map[string]any{resolvedName + ".Manager": manager{r}, "org.freedesktop.DBus.Properties": properties{r}} {
-		if err := r.Conn.Export(v, resolvedPath, iface); err != nil {
+	for iface, methods := range map[string]map[string]any{
+		resolvedName + ".Manager": {
+			"SetLinkDNS": r.setLinkDNS, "SetLinkDomains": r.setLinkDomains,
+			"FlushCaches": func() *dbus.Error { return r.change(0, "FlushCaches", func() {}) },
+		},
+		"org.freedesktop.DBus.Properties": {"GetAll": r.properties},
+	} {
+		if err := r.Conn.ExportMethodTable(methods, resolvedPath, iface); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -92,11 +99,18 @@ func (r *Resolved) Calls() []string {
 	return r.calls
 }
 
-type manager struct{ r *Resolved }
-
 type address struct {
 	Family int32
 	Addr   []byte
+}
+
+func (r *Resolved) setLinkDNS(ifindex int32, list []address) *dbus.Error {
+	return r.change(ifindex, fmt.Sprintf("SetLinkDNS %d %v", ifindex, list), func() {
+		r.servers = slices.DeleteFunc(slices.Clone(r.servers), func(s Server) bool { return s.Ifindex == ifindex })
+		for _, a := range list {
+			r.servers = append(r.servers, Server{Ifindex: ifindex, Family: a.Family, Addr: a.Addr})
+		}
+	})
 }
 
 type name struct {
@@ -104,41 +118,13 @@ type name struct {
 	RouteOnly bool
 }
 
-// SetLinkDNS is the method of that name.
-func (m manager) SetLinkDNS(ifindex int32, list []address) *dbus.Error {
-	return m.r.change(ifindex, fmt.Sprintf("SetLinkDNS %d %v", ifindex, list), func() {
-		var kept []Server
-		for _, s := range m.r.servers {
-			if s.Ifindex != ifindex {
-				kept = append(kept, s)
-			}
-		}
-		for _, a := range list {
-			kept = append(kept, Server{Ifindex: ifindex, Family: a.Family, Addr: a.Addr})
-		}
-		m.r.servers = kept
-	})
-}
-
-// SetLinkDomains is the method of that name.
-func (m manager) SetLinkDomains(ifindex int32, list []name) *dbus.Error {
-	return m.r.change(ifindex, fmt.Sprintf("SetLinkDomains %d %v", ifindex, list), func() {
-		var kept []Domain
-		for _, d := range m.r.domains {
-			if d.Ifindex != ifindex {
-				kept = append(kept, d)
-			}
-		}
+func (r *Resolved) setLinkDomains(ifindex int32, list []name) *dbus.Error {
+	return r.change(ifindex, fmt.Sprintf("SetLinkDomains %d %v", ifindex, list), func() {
+		r.domains = slices.DeleteFunc(slices.Clone(r.domains), func(d Domain) bool { return d.Ifindex == ifindex })
 		for _, d := range list {
-			kept = append(kept, Domain{Ifindex: ifindex, Name: d.Name, RouteOnly: d.RouteOnly})
+			r.domains = append(r.domains, Domain{ifindex, d.Name, d.RouteOnly})
 		}
-		m.r.domains = kept
 	})
-}
-
-// FlushCaches is the method of that name.
-func (m manager) FlushCaches() *dbus.Error {
-	return m.r.change(0, "FlushCaches", func() {})
 }
 
 func (r *Resolved) change(ifindex int32, call string, f func()) *dbus.Error {
@@ -155,11 +141,8 @@ func (r *Resolved) change(ifindex int32, call string, f func()) *dbus.Error {
 	return nil
 }
 
-type properties struct{ r *Resolved }
-
-// GetAll is the method of that name.
-func (p properties) GetAll(string) (map[string]dbus.Variant, *dbus.Error) {
-	r := p.r
+// properties are those of the Manager.
+func (r *Resolved) properties(string) (map[string]dbus.Variant, *dbus.Error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.fail != nil {

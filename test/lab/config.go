@@ -3,8 +3,6 @@ package lab
 import (
 	"crypto/sha256"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 )
 
@@ -85,27 +83,16 @@ func (p Profile) path() string {
 
 // keyfile is the profile as NetworkManager reads it.
 func (p Profile) keyfile() string {
-	sections := make(map[string]map[string]string)
 	uuid := sha256.Sum256([]byte(p.ID))
 	settings := append([]string{
 		"connection.id=" + p.ID, "connection.interface-name=" + p.ID, "connection.type=ethernet",
 		fmt.Sprintf("connection.uuid=%x-%x-%x-%x-%x", uuid[:4], uuid[4:6], uuid[6:8], uuid[8:10], uuid[10:16]),
 		"ipv4.method=auto", "ipv4.may-fail=false", "ipv6.method=link-local",
 	}, p.Settings...)
-	for _, s := range settings {
-		name, value, _ := strings.Cut(s, "=")
-		section, key, _ := strings.Cut(name, ".")
-		if sections[section] == nil {
-			sections[section] = make(map[string]string)
-		}
-		sections[section][key] = value
-	}
 	var b strings.Builder
-	for _, section := range slices.Sorted(maps.Keys(sections)) {
-		fmt.Fprintf(&b, "[%s]\n", section)
-		for _, key := range slices.Sorted(maps.Keys(sections[section])) {
-			fmt.Fprintf(&b, "%s=%s\n", key, sections[section][key])
-		}
+	for _, s := range settings { // of two settings of a key the last one counts
+		section, setting, _ := strings.Cut(s, ".")
+		fmt.Fprintf(&b, "[%s]\n%s\n", section, setting)
 	}
 	return b.String()
 }

@@ -5,7 +5,7 @@
 // A [Lab] is two machines, [Cloud] and [Guest], each with network, mount, pid, uts and ipc namespaces of its own. Both
 // begin as this same executable, started once more: a program that uses the package calls [Main] first thing. Nothing
 // of a lab has a name on the host (except for a cgroup with [Config].Systemd), so nothing is left behind however the
-// program ends: the machines end when their end of a socket does.
+// program ends: the machines end when their standard input does.
 //
 // A case of a test reads like this:
 //

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -81,20 +80,18 @@ func parseEvents(text string) ([]Event, error) {
 	var events []Event
 	began := make(map[Event][]time.Time)
 	for line := range strings.Lines(text) {
-		f := strings.Fields(line)
-		if len(f) != 4 {
-			return nil, fmt.Errorf("lab: event %q: want 4 words", line)
-		}
-		seconds, err := strconv.ParseFloat(f[0], 64)
-		if err != nil {
+		var seconds float64
+		var script string
+		var e Event
+		if _, err := fmt.Sscan(line, &seconds, &script, &e.Action, &e.Iface); err != nil {
 			return nil, fmt.Errorf("lab: event %q: %w", line, err)
 		}
-		at, key := time.UnixMicro(int64(seconds*1e6)), Event{Action: f[2], Iface: f[3]}
-		if f[1] == recorderBegin {
+		at, key := time.UnixMicro(int64(seconds*1e6)), e
+		if script == recorderBegin {
 			began[key] = append(began[key], at)
 			continue
 		}
-		e := Event{Action: f[2], Iface: f[3], Began: at, Ended: at}
+		e.Began, e.Ended = at, at
 		if times := began[key]; len(times) > 0 {
 			e.Began, began[key] = times[0], times[1:]
 		}

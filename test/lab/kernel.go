@@ -3,10 +3,9 @@ package lab
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 )
@@ -22,77 +21,41 @@ var modules = []string{
 	"net/core/failover", "drivers/net/net_failover", "drivers/net/virtio_net", "drivers/char/virtio_console",
 }
 
+// pickKernel leaves of a Debian tree the kernel, and the modules in the order in which they are loaded.
+const pickKernel = `mkdir modules
+mv tree/boot/vmlinuz-* vmlinuz
+i=10
+for m; do
+	mv tree/lib/modules/*/kernel/$m.ko modules/$i.ko
+	i=$((i+1))
+done
+rm -r tree`
+
 // kernel gives a directory with the kernel "vmlinuz" and its modules, and makes it if it is not there.
 func kernel(ctx context.Context) (string, error) {
-	version := sha256.Sum256([]byte(strings.Join(modules, " ")))
-	return Cached(fmt.Sprintf("kernel-%x", version[:5]), func(unfinished string) error {
-		all := filepath.Join(unfinished, "tree")
-		if err := os.MkdirAll(filepath.Join(unfinished, "modules"), 0o755); err != nil {
+	version := sha256.Sum256([]byte(pickKernel + strings.Join(modules, " ")))
+	return Cached(fmt.Sprintf("kernel-%x", version[:5]), func(dir string) error {
+		tree := filepath.Join(dir, "tree")
+		if err := os.MkdirAll(tree, 0o755); err != nil {
 			return err
 		}
-		if err := Debootstrap(ctx, kernelSuite, all, "--variant=extract", "--include="+kernelPackage); err != nil {
+		if err := Debootstrap(ctx, kernelSuite, tree, "--variant=extract", "--include="+kernelPackage); err != nil {
 			return err
 		}
-		moves := map[string]string{"boot/vmlinuz-*": "vmlinuz"}
-		for i, m := range modules {
-			moves["lib/modules/*/kernel/"+m+".ko"] = fmt.Sprintf("modules/%02d.ko", i)
+		cmd := exec.CommandContext(ctx, "sh", append([]string{"-ec", pickKernel, "sh"}, modules...)...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("lab: kernel: %w: %s", err, out)
 		}
-		for from, to := range moves {
-			found, err := filepath.Glob(filepath.Join(all, from))
-			if err != nil || len(found) != 1 {
-				return fmt.Errorf("kernel: %d files are %s: %w", len(found), from, errors.Join(err, fs.ErrNotExist))
-			}
-			if err := os.Rename(found[0], filepath.Join(unfinished, to)); err != nil {
-				return err
-			}
-		}
-		return os.RemoveAll(all)
+		return nil
 	})
 }
 
-// initrd makes an initrd at the path: this executable as its init, the modules, and directories to mount on.
-func initrd(path, kernelDir string) error {
-	entries := []entry{
-		{name: "dev"}, {name: "proc"}, {name: "sys"}, {name: "root"}, {name: "modules"}, {name: roleInitrd, from: "/proc/self/exe"},
-	}
-	for i := range modules {
-		name := fmt.Sprintf("modules/%02d.ko", i)
-		entries = append(entries, entry{name: name, from: filepath.Join(kernelDir, name)})
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	for i, e := range append(entries, entry{name: "TRAILER!!!"}) {
-		if err := e.write(f, i+1); err != nil {
-			return err
-		}
-	}
-	return f.Close()
-}
-
-// entry is a file of a cpio archive, or a directory.
-type entry struct{ name, from string }
-
-// write writes the entry in the form that the kernel reads: Documentation/driver-api/early-userspace/buffer-format.rst.
-func (e entry) write(f *os.File, inode int) error {
-	mode, data := 0o040755, []byte(nil)
-	if e.from != "" {
-		var err error
-		if data, err = os.ReadFile(e.from); err != nil {
-			return err
-		}
-		mode = 0o100755
-	}
-	header := "070701"
-	for _, n := range []int{inode, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(e.name) + 1, 0} {
-		header += fmt.Sprintf("%08x", n)
-	}
-	header += e.name + "\x00"
-	_, err := f.WriteString(header + padding(len(header)) + string(data) + padding(len(data)))
-	return err
-}
-
-// padding fills up to a multiple of four bytes.
-func padding(n int) string { return strings.Repeat("\x00", (4-n%4)%4) }
+// makeInitrd makes an initrd of the modules, directories to mount on, and as its init this executable, which is the cloud's
+// PID 1.
+const makeInitrd = `mkdir ` + vmDir + `/files
+cd ` + vmDir + `/files
+mkdir dev proc sys root
+cp -r "$1/modules" .
+cp /proc/1/exe ` + roleInitrd + `
+find . | cpio --quiet -o -H newc >` + vmInitrd

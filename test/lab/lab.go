@@ -33,9 +33,6 @@ func Available() error {
 
 // New makes a lab and starts its daemons. It does not wait for a lease.
 func New(ctx context.Context, c Config) (*Lab, error) {
-	if err := Available(); err != nil {
-		return nil, err
-	}
 	c = c.withDefaults()
 	tree, err := Tree(ctx, c.Suite)
 	if err != nil {

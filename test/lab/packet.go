@@ -1,24 +1,28 @@
 package lab
 
 import (
-	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 )
 
-// Offsets in a DHCPv4 message (RFC 2131, section 2) and the least length of one that old relays let pass.
+// dhcpHeader is a DHCPv4 message up to its options (RFC 2131, section 2).
+type dhcpHeader struct {
+	Op, HType, HLen, Hops          byte
+	XID                            uint32
+	Secs, Flags                    uint16
+	CIAddr, YIAddr, SIAddr, GIAddr [4]byte
+	CHAddr                         [16]byte
+	SName                          [64]byte
+	File                           [128]byte
+	Magic                          uint32
+}
+
 const (
-	offXid     = 4
-	offFlags   = 10
-	offCIAddr  = 12
-	offYIAddr  = 16
-	offGIAddr  = 24
-	offCHAddr  = 28
-	offCookie  = 236
-	offOptions = 240
-	minLength  = 300
+	dhcpMagic = 0x63825363
+	minLength = 300 // old relays let nothing shorter pass
 )
 
 // Options (RFC 2132) that the server itself deals with, and the values of option 53.
@@ -36,11 +40,9 @@ const (
 	typeNak      = 6
 )
 
-var magic = []byte{0x63, 0x82, 0x53, 0x63}
-
-// request is what the server wants to know of a client's message.
+// request is a client's message.
 type request struct {
-	raw     []byte
+	dhcpHeader
 	kind    byte
 	mac     string
 	ciaddr  netip.Addr
@@ -48,13 +50,13 @@ type request struct {
 }
 
 func parseRequest(b []byte) (request, error) {
-	if len(b) < offOptions || b[0] != 1 || !bytes.Equal(b[offCookie:offOptions], magic) {
+	r := request{options: make(map[byte][]byte)}
+	n, err := binary.Decode(b, binary.BigEndian, &r.dhcpHeader)
+	if err != nil || r.Op != 1 || r.Magic != dhcpMagic {
 		return request{}, errors.New("not a request of DHCP")
 	}
-	r := request{raw: b, options: make(map[byte][]byte)}
-	r.mac = net.HardwareAddr(b[offCHAddr : offCHAddr+6]).String()
-	r.ciaddr = netip.AddrFrom4([4]byte(b[offCIAddr:]))
-	for rest := b[offOptions:]; len(rest) > 0 && rest[0] != optEnd; {
+	r.mac, r.ciaddr = net.HardwareAddr(r.CHAddr[:6]).String(), netip.AddrFrom4(r.CIAddr)
+	for rest := b[n:]; len(rest) > 0 && rest[0] != optEnd; {
 		if rest[0] == optPad {
 			rest = rest[1:]
 			continue
@@ -85,26 +87,17 @@ func (r request) wants() netip.Addr {
 
 // reply is the server's answer; addr is the client's address in an OFFER or ACK.
 func (r request) reply(kind byte, addr netip.Addr, options []Option) []byte {
-	b := make([]byte, offOptions, 512)
-	b[0], b[1], b[2] = 2, 1, 6
-	copy(b[offXid:], r.raw[offXid:offXid+4])
-	copy(b[offFlags:], r.raw[offFlags:offFlags+2])
-	copy(b[offGIAddr:], r.raw[offGIAddr:offGIAddr+4])
-	copy(b[offCHAddr:], r.raw[offCHAddr:offCHAddr+16])
+	h := dhcpHeader{Op: 2, HType: 1, HLen: 6, XID: r.XID, Flags: r.Flags, GIAddr: r.GIAddr, CHAddr: r.CHAddr, Magic: dhcpMagic}
 	if kind != typeNak {
-		copy(b[offCIAddr:], r.raw[offCIAddr:offCIAddr+4])
-		copy(b[offYIAddr:], addr.AsSlice())
+		h.CIAddr, h.YIAddr = r.CIAddr, addr.As4()
 	}
-	copy(b[offCookie:], magic)
+	b, _ := binary.Append(nil, binary.BigEndian, h) // its size is fixed
 	b = append(b, optMessageType, 1, kind)
 	for _, o := range options {
 		b = o.append(b)
 	}
 	b = append(b, optEnd)
-	if short := minLength - len(b); short > 0 {
-		b = append(b, make([]byte, short)...)
-	}
-	return b
+	return append(b, make([]byte, max(0, minLength-len(b)))...)
 }
 
 // append writes the option, in pieces of at most 255 bytes (RFC 3396).

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bytes"
+	"encoding/binary"
 	"net/netip"
 	"testing"
 	"time"
@@ -12,11 +13,8 @@ import (
 
 // message is a client's message with these options.
 func message(options ...byte) []byte {
-	b := make([]byte, offOptions)
-	b[0], b[1], b[2] = 1, 1, 6
-	copy(b[offXid:], "\x01\x02\x03\x04")
-	copy(b[offCHAddr:], "\x00\x0d\x3a\x01\x02\x03")
-	copy(b[offCookie:], magic)
+	h := dhcpHeader{Op: 1, HType: 1, HLen: 6, XID: 0x01020304, CHAddr: [16]byte{0, 0x0d, 0x3a, 1, 2, 3}, Magic: dhcpMagic}
+	b, _ := binary.Append(nil, binary.BigEndian, h)
 	return append(b, options...)
 }
 
@@ -59,11 +57,11 @@ func TestReply(t *testing.T) {
 	got := r.reply(typeOffer, netip.MustParseAddr("10.77.0.9"), Lease{}.With(245, []byte{1}, []byte{2}).With(43, long).With(80, nil).Options)
 	want := []byte{53, 1, 2, 245, 1, 1, 245, 1, 2, 43, 255}
 	want = append(append(want, long[:255]...), 43, 1, 7, 80, 0, 255)
-	if d := cmp.Diff(want, got[offOptions:]); d != "" {
+	if d := cmp.Diff(want, got[240:]); d != "" {
 		t.Errorf("options (-want +got):\n%s", d)
 	}
-	if got[offXid] != 1 || !bytes.Equal(got[offYIAddr:offYIAddr+4], []byte{10, 77, 0, 9}) {
-		t.Errorf("header is % x", got[:offCHAddr+6])
+	if got[4] != 1 || !bytes.Equal(got[16:20], []byte{10, 77, 0, 9}) {
+		t.Errorf("header is % x", got[:34])
 	}
 	if n := len(r.reply(typeNak, netip.Addr{}, nil)); n != minLength {
 		t.Errorf("a NAK is %d bytes long, want %d", n, minLength)

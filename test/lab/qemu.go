@@ -16,7 +16,8 @@ func (v *VM) kernel(ctx context.Context) (kernelFile, initrdFile string, err err
 	if err != nil {
 		return "", "", err
 	}
-	return dir + "/vmlinuz", vmDir + "/initrd", initrd(v.hostPath(vmDir+"/initrd"), dir)
+	_, err = v.Cloud.Run(ctx, "sh", "-ec", makeInitrd, "sh", dir)
+	return dir + "/vmlinuz", vmInitrd, err
 }
 
 // qemu is the command of the virtual machine.

@@ -34,8 +34,6 @@ var dhcpClients = map[string]string{
 	"bookworm": ",isc-dhcp-client", "trixie": ",isc-dhcp-client,dhcpcd-base", "testing": ",dhcpcd-base",
 }
 
-var errNoTreeTool = errors.New("lab: mmdebstrap is missing, which makes the Debian trees: apt-get install mmdebstrap")
-
 // treeOptions leave out what no test reads, and the syncing that a tree which can be made again does not need. The
 // Release file of testing can be past its date on a mirror.
 var treeOptions = []string{
@@ -55,8 +53,10 @@ func Tree(ctx context.Context, suite string, packages ...string) (string, error)
 	if !slices.Contains(Suites, suite) {
 		return "", fmt.Errorf("lab: no suite %q: want one of %s", suite, strings.Join(Suites, ", "))
 	}
-	options := slices.Clone(treeOptions)
-	options = append(options, "--include="+strings.Join(append([]string{treePackages + dhcpClients[suite]}, packages...), ","))
+	if err := Available(); err != nil {
+		return "", err
+	}
+	options := append(slices.Clone(treeOptions), "--include="+strings.Join(append([]string{treePackages + dhcpClients[suite]}, packages...), ","))
 	recipe := sha256.Sum256([]byte(strings.Join(options, "\n")))
 	return Cached(fmt.Sprintf("%s-%x", suite, recipe[:5]), func(dir string) error {
 		return Debootstrap(ctx, suite, dir, options...)
@@ -100,13 +100,9 @@ func Cached(name string, make func(dir string) error) (string, error) {
 
 // Debootstrap makes a Debian tree with mmdebstrap, which gets the options given.
 func Debootstrap(ctx context.Context, suite, dir string, options ...string) error {
-	tool, err := exec.LookPath(treeTool)
-	if err != nil {
-		return errNoTreeTool
-	}
 	// It mounts the host's /dev and /proc in the tree: in namespaces of its own, which end with it and all its children,
 	// since the tree may have to be removed.
-	args := append([]string{"--mount", "--pid", "--fork", "--kill-child", "--mount-proc", tool, "--mode=root", "--quiet"}, options...)
+	args := append([]string{"--mount", "--pid", "--fork", "--kill-child", "--mount-proc", treeTool, "--mode=root", "--quiet"}, options...)
 	args = append(args, suite, dir)
 	if mirror := debianMirror(ctx); mirror != "" {
 		args = append(args, mirror)

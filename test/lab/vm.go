@@ -42,11 +42,12 @@ type VM struct {
 
 // Where the cloud's machine has the files of a VM: a tmpfs over a directory that every host has and nothing needs.
 const (
-	vmDir   = "/mnt"
-	VMRoot  = vmDir + "/root" // the root file system, until Start makes a disk of it
-	vmDisk  = vmDir + "/disk.img"
-	vmAgent = vmDir + "/agent"
-	vmLog   = vmDir + "/console.log"
+	vmDir    = "/mnt"
+	VMRoot   = vmDir + "/root" // the root file system, until Start makes a disk of it
+	vmDisk   = vmDir + "/disk.img"
+	vmInitrd = vmDir + "/initrd"
+	vmAgent  = vmDir + "/agent"
+	vmLog    = vmDir + "/console.log"
 )
 
 // bootLimit is for a virtual machine without hardware virtualization while the host is busy.
@@ -54,7 +55,7 @@ const bootLimit = 4 * time.Minute
 
 // NewVM makes the root file system of a virtual machine, and its cloud. Start boots it.
 func NewVM(ctx context.Context, c VMConfig) (*VM, error) {
-	if err := errors.Join(Available(), static()); err != nil {
+	if err := static(); err != nil {
 		return nil, err
 	}
 	c.Config = c.withDefaults()
