@@ -81,6 +81,12 @@ func (m *Machine) in(namespaces int, f func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // for ever: the thread ends with this goroutine
+		if unix.Gettid() == os.Getpid() {
+			// But not the process's first thread, which is kept from the next goroutine here.
+			defer runtime.UnlockOSThread()
+			done <- m.in(namespaces, f)
+			return
+		}
 		pidfd, err := unix.PidfdOpen(m.PID(), 0)
 		if err == nil {
 			err = errors.Join(unix.Unshare(unix.CLONE_FS), unix.Setns(pidfd, namespaces), unix.Close(pidfd))
