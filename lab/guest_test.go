@@ -28,20 +28,6 @@ func TestSystemd(t *testing.T) {
 	})
 }
 
-func TestUdev(t *testing.T) {
-	t.Parallel()
-	for _, systemd := range []bool{false, true} {
-		t.Run(map[bool]string{false: "alone", true: "systemd"}[systemd], func(t *testing.T) {
-			t.Parallel()
-			l := start(t, lab.Config{Udev: true, Systemd: systemd})
-			connected(t, l, "eth0")
-			if got := run(t, l, "udevadm", "info", "/sys/class/net/eth0"); !strings.Contains(got, "ID_NET_DRIVER=veth") {
-				t.Errorf("udev knows of eth0:\n%s", got)
-			}
-		})
-	}
-}
-
 func TestDaemons(t *testing.T) {
 	t.Parallel()
 	l := start(t, lab.Config{})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -141,10 +142,7 @@ func (b *Bus) Monitor(t testing.TB, except ...*dbus.Conn) func() []string {
 			select {
 			case m := <-messages:
 				sender, _ := m.Headers[dbus.FieldSender].Value().(string)
-				ours := false
-				for _, c := range except {
-					ours = ours || c.Names()[0] == sender
-				}
+				ours := slices.ContainsFunc(except, func(c *dbus.Conn) bool { return c.Names()[0] == sender })
 				if m.Type == dbus.TypeMethodCall && !ours {
 					iface, _ := m.Headers[dbus.FieldInterface].Value().(string)
 					member, _ := m.Headers[dbus.FieldMember].Value().(string)

@@ -23,17 +23,12 @@ func (g *Guest) boot(ctx context.Context, c Config) error {
 	if err := g.Symlink("/run/systemd/journal/dev-log", "/dev/log"); err != nil {
 		return err
 	}
-	for _, d := range []Daemon{Journald, DBus, Udevd, Resolved, NetworkManager} {
-		if c.Daemons[d] != Running || d == Udevd && !c.Udev {
+	for _, d := range []Daemon{Journald, DBus, Resolved, NetworkManager} {
+		if c.Daemons[d] != Running {
 			continue
 		}
 		if err := g.Start(ctx, d); err != nil {
 			return err
-		}
-		if d == Udevd {
-			if err := g.announceNICs(ctx); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
@@ -41,18 +36,14 @@ func (g *Guest) boot(ctx context.Context, c Config) error {
 
 // setState arranges the files of a daemon for how it is to be found.
 func (g *Guest) setState(ctx context.Context, d Daemon, state State) error {
-	if state == Absent && d.bus() != "" {
-		if err := g.root.Remove("usr/share/dbus-1/system-services/" + d.bus() + ".service"); err != nil {
+	if name := busNames[d]; state == Absent && name != "" {
+		if err := g.root.Remove("usr/share/dbus-1/system-services/" + name + ".service"); err != nil {
 			return err
 		}
 	}
 	var command []string
 	switch {
-	case state == Running:
-		return nil
-	case !g.systemd && state == Masked:
-		return fmt.Errorf("lab: only with systemd can %s be masked", d)
-	case !g.systemd:
+	case state == Running || !g.systemd:
 		return nil
 	case state == Stopped:
 		command = []string{"find", "/etc/systemd/system", "-path", "*.wants/" + string(d) + ".service", "-delete"}
@@ -88,21 +79,11 @@ func (g *Guest) bootSystemd(ctx context.Context, c Config) error {
 	if err != nil {
 		return fmt.Errorf("lab: boot systemd: %w", err)
 	}
-	err = poll(ctx, func() error {
+	return poll(ctx, func() error {
 		state, err := g.Run(ctx, "systemctl", "is-system-running")
 		if state == "running" || state == "degraded" {
 			return nil
 		}
 		return fmt.Errorf("systemd is %s: %w", state, err)
 	})
-	if err == nil && c.Udev {
-		err = g.announceNICs(ctx)
-	}
-	return err
-}
-
-// announceNICs has udev look at the network interfaces that were there before it.
-func (g *Guest) announceNICs(ctx context.Context) error {
-	_, err := g.Run(ctx, "udevadm", "trigger", "-s", "net", "-c", "add", "--settle")
-	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/netip"
 	"syscall"
 	"time"
 
@@ -51,14 +50,14 @@ var cloudNetwork = []string{
 // has no root of its own: what is run there are the host's programs.
 type Cloud struct {
 	*Machine
-	dhcp *dhcpServer
-	dns  *dnsServers
+	*dhcpServer
+	*dnsServers
 	wire *wireServer
 }
 
 // startCloud makes the network and starts the servers.
 func startCloud(ctx context.Context) (*Cloud, error) {
-	m, err := startMachine(roleCloud, nil, nil)
+	m, err := startMachine(nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -78,10 +77,10 @@ func (c *Cloud) start(ctx context.Context) error {
 		if err := hasCarrier(bridge); err != nil {
 			return err
 		}
-		if c.dhcp, err = startDHCP(bridge); err != nil {
+		if c.dhcpServer, err = startDHCP(bridge); err != nil {
 			return err
 		}
-		if c.dns, err = startDNS(Constant, Gateway, Gateway6); err != nil {
+		if c.dnsServers, err = startDNS(Constant, Gateway, Gateway6); err != nil {
 			return err
 		}
 		c.wire, err = startWire(WireScript{}, nil)
@@ -103,38 +102,14 @@ func (c *Cloud) close() {
 	if c.wire != nil {
 		c.wire.stop()
 	}
-	if c.dns != nil {
-		c.dns.close()
+	if c.dnsServers != nil {
+		c.dnsServers.close()
 	}
-	if c.dhcp != nil {
-		_ = c.dhcp.conn.Close()
+	if c.dhcpServer != nil {
+		_ = c.dhcpServer.conn.Close()
 	}
 	c.stop()
 }
-
-// SetLease sets what the guest's NIC of that name gets from now on; an empty name is for all without a lease of their
-// own.
-func (c *Cloud) SetLease(nic string, lease Lease) {
-	mac := ""
-	if nic != "" {
-		mac = MAC(nic)
-	}
-	c.dhcp.set(mac, lease)
-}
-
-// DHCPLog is every DHCP message that came or went.
-func (c *Cloud) DHCPLog() []DHCPMessage { return c.dhcp.messages() }
-
-// SetName makes the nameservers know a name.
-func (c *Cloud) SetName(name, addr string) { c.dns.setName(name, netip.MustParseAddr(addr)) }
-
-// SetDNSFault sets what is wrong with the nameserver at an address.
-func (c *Cloud) SetDNSFault(server string, fault DNSFault) {
-	c.dns.setFault(netip.MustParseAddr(server), fault)
-}
-
-// Queries is every query that a nameserver got.
-func (c *Cloud) Queries() []DNSQuery { return c.dns.queries() }
 
 // Requests is every request that the WireServer got.
 func (c *Cloud) Requests() []WireRequest { return c.wire.requests() }

@@ -11,7 +11,6 @@ import (
 type Config struct {
 	Suite   string // of [Suites]; empty: bookworm
 	Systemd bool   // the real systemd is the guest's PID 1, and starts the daemons
-	Udev    bool   // a writable /sys and a real udevd
 
 	Cmdline  string // of the kernel; empty: one that says Azure
 	AssetTag string // DMI chassis asset tag; empty: a machine without DMI

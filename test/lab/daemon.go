@@ -1,7 +1,5 @@
 package lab
 
-import "fmt"
-
 // Daemon is a daemon of the guest, by the name of its unit without the suffix.
 type Daemon string
 
@@ -9,7 +7,6 @@ type Daemon string
 const (
 	Journald       Daemon = "systemd-journald"
 	DBus           Daemon = "dbus"
-	Udevd          Daemon = "systemd-udevd"
 	Resolved       Daemon = "systemd-resolved"
 	NetworkManager Daemon = "NetworkManager"
 )
@@ -29,33 +26,20 @@ const (
 	Absent   State = "absent"   // the bus does not know its name
 )
 
-// program tells how a daemon is started by hand, and which socket or file it makes when it is ready.
-func (d Daemon) program() (argv []string, ready string, err error) {
-	switch d {
-	case Journald:
-		return []string{"/lib/systemd/systemd-journald"}, "/run/systemd/journal/dev-log", nil
-	case DBus:
-		return []string{"/usr/bin/dbus-daemon", "--system", "--nofork", "--nopidfile", "--nosyslog"},
-			"/run/dbus/system_bus_socket", nil
-	case Udevd:
-		return []string{"/lib/systemd/systemd-udevd"}, "/run/udev/control", nil
-	case Resolved:
-		return []string{"/lib/systemd/systemd-resolved"}, "/run/systemd/resolve/stub-resolv.conf", nil
-	case NetworkManager:
-		return []string{"/usr/sbin/NetworkManager", "--no-daemon"}, "", nil
-	}
-	return nil, "", fmt.Errorf("lab: no daemon %q", d)
+// program is how a daemon is started by hand.
+type program struct {
+	argv  []string
+	ready string // the socket or file that it makes when it is ready; empty: none
 }
 
-// bus is the name on the system bus by which a call starts the daemon; empty: none does.
-func (d Daemon) bus() string {
-	switch d {
-	case Resolved:
-		return "org.freedesktop.resolve1"
-	case NetworkManager:
-		return "org.freedesktop.NetworkManager"
-	case Dispatcher:
-		return "org.freedesktop.nm_dispatcher"
-	}
-	return ""
+var programs = map[Daemon]program{
+	Journald:       {[]string{"/lib/systemd/systemd-journald"}, "/run/systemd/journal/dev-log"},
+	DBus:           {[]string{"/usr/bin/dbus-daemon", "--system", "--nofork", "--nopidfile", "--nosyslog"}, "/run/dbus/system_bus_socket"},
+	Resolved:       {[]string{"/lib/systemd/systemd-resolved"}, "/run/systemd/resolve/stub-resolv.conf"},
+	NetworkManager: {[]string{"/usr/sbin/NetworkManager", "--no-daemon"}, ""},
+}
+
+// busNames are the names on the system bus by which a call starts a daemon.
+var busNames = map[Daemon]string{
+	Resolved: "org.freedesktop.resolve1", NetworkManager: "org.freedesktop.NetworkManager", Dispatcher: "org.freedesktop.nm_dispatcher",
 }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,15 +52,19 @@ func startDHCP(link string) (*dhcpServer, error) {
 	return d, nil
 }
 
-// set changes what clients get from now on: that MAC address, or for "" all others.
-func (d *dhcpServer) set(mac string, lease Lease) {
+// SetLease sets what the guest's NIC of that name gets from now on; an empty name is for all without a lease of their
+// own.
+func (d *dhcpServer) SetLease(nic string, lease Lease) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.leases[mac] = lease
+	if nic != "" {
+		nic = MAC(nic)
+	}
+	d.leases[nic] = lease
 }
 
-// messages is every message so far.
-func (d *dhcpServer) messages() []DHCPMessage {
+// DHCPLog is every DHCP message that came or went.
+func (d *dhcpServer) DHCPLog() []DHCPMessage {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.log)
@@ -90,7 +95,7 @@ func (d *dhcpServer) answer(r request) {
 		kind = typeOffer
 	case typeRequest:
 		kind = typeAck
-		if lease.NAK || r.wants() != addr {
+		if r.wants() != addr {
 			kind, lease.Options = typeNak, only(lease.Options, optServerID)
 		}
 	default:
@@ -135,16 +140,10 @@ func (d *dhcpServer) lease(mac string) (Lease, netip.Addr) {
 func (d *dhcpServer) note(mac string, kind byte, addr netip.Addr) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.log = append(d.log, DHCPMessage{time.Now(), mac, typeName(kind), addr})
+	d.log = append(d.log, DHCPMessage{time.Now(), mac, cmp.Or(typeNames[kind], strconv.Itoa(int(kind))), addr})
 }
 
-func typeName(kind byte) string {
-	names := []string{typeDiscover: "DISCOVER", typeOffer: "OFFER", typeRequest: "REQUEST", typeAck: "ACK", typeNak: "NAK"}
-	if int(kind) < len(names) && names[kind] != "" {
-		return names[kind]
-	}
-	return strconv.Itoa(int(kind))
-}
+var typeNames = map[byte]string{typeDiscover: "DISCOVER", typeOffer: "OFFER", typeRequest: "REQUEST", typeAck: "ACK", typeNak: "NAK"}
 
 func only(options []Option, code byte) []Option {
 	return slices.DeleteFunc(slices.Clone(options), func(o Option) bool { return o.Code != code })

@@ -74,20 +74,22 @@ func (d *dnsServers) close() {
 	}
 }
 
-func (d *dnsServers) setFault(server netip.Addr, f DNSFault) {
+// SetDNSFault sets what is wrong with the nameserver at an address.
+func (d *dnsServers) SetDNSFault(server string, f DNSFault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.faults[server] = f
+	d.faults[netip.MustParseAddr(server)] = f
 }
 
-func (d *dnsServers) setName(name string, addr netip.Addr) {
+// SetName makes the nameservers know a name.
+func (d *dnsServers) SetName(name, addr string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.names[dns.CanonicalName(name)] = addr
+	d.names[dns.CanonicalName(name)] = netip.MustParseAddr(addr)
 }
 
-// queries is every query so far.
-func (d *dnsServers) queries() []DNSQuery {
+// Queries is every query that a nameserver got.
+func (d *dnsServers) Queries() []DNSQuery {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.log)

@@ -38,12 +38,13 @@ func (g *Guest) Start(ctx context.Context, d Daemon) error {
 		_, err := g.Run(ctx, "systemctl", "start", string(d))
 		return err
 	}
-	argv, ready, err := d.program()
-	if err != nil {
-		return err
+	program, ok := programs[d]
+	if !ok {
+		return fmt.Errorf("lab: no daemon %q", d)
 	}
+	ready := strings.TrimPrefix(program.ready, "/")
 	if ready != "" {
-		if err := g.root.RemoveAll(strings.TrimPrefix(ready, "/")); err != nil {
+		if err := g.root.RemoveAll(ready); err != nil {
 			return err
 		}
 	}
@@ -52,7 +53,7 @@ func (g *Guest) Start(ctx context.Context, d Daemon) error {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd := exec.Command(program.argv[0], program.argv[1:]...)
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = smallEnv(), log, log, &syscall.SysProcAttr{Setsid: true}
 	if err := g.in(all, cmd.Start); err != nil {
 		return err
@@ -67,7 +68,7 @@ func (g *Guest) Start(ctx context.Context, d Daemon) error {
 		return nil
 	}
 	return poll(ctx, func() error {
-		_, err := g.root.Lstat(strings.TrimPrefix(ready, "/"))
+		_, err := g.root.Lstat(ready)
 		return err
 	})
 }

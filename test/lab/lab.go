@@ -94,15 +94,15 @@ func (l *Lab) start(ctx context.Context, c Config, tree string) error {
 func (l *Lab) startGuest(ctx context.Context, c Config, tree string) error {
 	var cgroup *os.File
 	if c.Systemd {
-		s, err := newSweeper()
-		if err != nil {
+		var err error
+		if l.sweeper, err = newSweeper(); err != nil {
 			return err
 		}
-		l.sweeper, cgroup = s, s.dir
+		cgroup = l.sweeper.dir
 	}
-	m, err := startMachine(roleGuest, &inside.GuestSpec{
+	m, err := startMachine(&inside.GuestSpec{
 		Tree: tree, Cmdline: c.Cmdline, BootID: "b0070001-0000-4000-8000-000000000001", AssetTag: c.AssetTag,
-		Udev: c.Udev, Systemd: c.Systemd,
+		Systemd: c.Systemd,
 	}, cgroup)
 	if err != nil {
 		return err

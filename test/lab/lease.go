@@ -20,7 +20,6 @@ type Lease struct {
 	Options []Option      // in this order; the same code may come twice
 	Delay   time.Duration // before each answer
 	Silent  bool          // no answer at all
-	NAK     bool          // to every REQUEST
 }
 
 // DHCP option codes that tests change.

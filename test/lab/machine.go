@@ -23,13 +23,12 @@ import (
 type Machine struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
-	stdout *os.File
 	exited chan struct{}
 }
 
 // startMachine starts this executable once more as PID 1 of new namespaces, with a root of its own if the specification is
 // not nil. A cgroup other than nil is the machine's.
-func startMachine(role string, spec *inside.GuestSpec, cgroup *os.File) (*Machine, error) {
+func startMachine(spec *inside.GuestSpec, cgroup *os.File) (*Machine, error) {
 	arg, err := json.Marshal(spec)
 	if err != nil {
 		return nil, err
@@ -41,32 +40,29 @@ func startMachine(role string, spec *inside.GuestSpec, cgroup *os.File) (*Machin
 	if cgroup != nil {
 		attr.UseCgroupFD, attr.CgroupFD = true, int(cgroup.Fd())
 	}
-	stdout, theirs, err := os.Pipe()
+	cmd := &exec.Cmd{
+		Path: "/proc/self/exe", Args: []string{roleMachine, string(arg)}, Env: ourEnv(), Dir: "/",
+		Stderr: os.Stderr, SysProcAttr: attr,
+	}
+	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	defer theirs.Close()
-	cmd := &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{role, string(arg)}, Env: ourEnv(), Dir: "/",
-		Stdout: theirs, Stderr: os.Stderr, SysProcAttr: attr,
-	}
-	stdin, err := cmd.StdinPipe()
+	stdout, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lab: start %s: %w", role, err), stdout.Close())
+		return nil, fmt.Errorf("lab: start a machine: %w", err)
 	}
-	m := &Machine{cmd: cmd, stdin: stdin, stdout: stdout, exited: make(chan struct{})}
+	if _, err := io.ReadFull(stdout, make([]byte, len(inside.Ready))); err != nil {
+		return nil, errors.Join(fmt.Errorf("lab: make a machine: %w", err), cmd.Wait())
+	}
+	m := &Machine{cmd: cmd, stdin: stdin, exited: make(chan struct{})}
 	go func() {
 		_ = cmd.Wait()
 		close(m.exited)
 	}()
-	ready := make([]byte, len(inside.Ready))
-	if _, err := io.ReadFull(stdout, ready); err != nil {
-		m.stop()
-		return nil, fmt.Errorf("lab: %s: %w", role, err)
-	}
 	return m, nil
 }
 
@@ -136,7 +132,6 @@ func (m *Machine) stop() {
 	_ = m.cmd.Process.Kill()
 	<-m.exited
 	_ = m.stdin.Close()
-	_ = m.stdout.Close()
 }
 
 // ourEnv is for processes that are this executable. One built with the race detector would linger at its end.

@@ -12,8 +12,7 @@ import (
 
 // What this executable is when it is started under one of these names instead of its own.
 const (
-	roleCloud = "nm-azure-lab-cloud"
-	roleGuest = "nm-azure-lab-guest"
+	roleMachine = "nm-azure-lab" // PID 1 of a machine
 	// In a virtual machine: PID 1 of the initrd, until it becomes systemd, and what runs the test's commands.
 	roleInitrd = "init"
 	roleAgent  = "nm-azure-lab-agent"
@@ -25,7 +24,7 @@ func Main() {
 	unix.Umask(0o022)
 	var err error
 	switch filepath.Base(os.Args[0]) {
-	case roleCloud, roleGuest:
+	case roleMachine:
 		err = inside.Main(os.Args[1])
 	case roleInitrd:
 		err = inside.InitrdMain()

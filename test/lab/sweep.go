@@ -41,18 +41,14 @@ func newSweeper() (*sweeper, error) {
 	cmd := exec.Command("/bin/sh", "-c", sweep, path)
 	cmd.Env, cmd.Dir, cmd.Stderr, cmd.SysProcAttr = smallEnv(), "/", os.Stderr, &syscall.SysProcAttr{Setsid: true}
 	alive, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, errors.Join(err, os.Remove(path))
+	if err == nil {
+		err = cmd.Start()
 	}
-	if err := cmd.Start(); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, os.Remove(path))
 	}
 	dir, err := os.Open(path)
-	s := &sweeper{dir: dir, cmd: cmd, alive: alive}
-	if err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	return s, nil
+	return &sweeper{dir, cmd, alive}, err
 }
 
 // close removes the cgroup.

@@ -84,14 +84,21 @@ mount -t tmpfs -o mode=755 lab ` + vmDir + `
 mkdir ` + vmDir + `/upper ` + vmDir + `/work ` + VMRoot + `
 mount -t overlay -o lowerdir="$1",upperdir=` + vmDir + `/upper,workdir=` + vmDir + `/work lab ` + VMRoot
 
-// vmUnits are for the agent, and without what would wait on a console or is the distribution's own business.
-var vmUnits = map[string]string{
-	"/etc/resolv.conf": "../run/systemd/resolve/stub-resolv.conf",
-	"/etc/systemd/system/multi-user.target.wants/" + roleAgent + ".service": "../" + roleAgent + ".service",
-	"/etc/systemd/system/systemd-firstboot.service":                         "/dev/null",
-	"/etc/systemd/system/console-getty.service":                             "/dev/null",
-	"/etc/systemd/system/getty.target":                                      "/dev/null",
-}
+// prepareGuest adds the agent's unit, and removes what would wait on a console or is the distribution's own business.
+const prepareGuest = `echo guest >/etc/hostname
+echo 127.0.0.1 localhost guest >/etc/hosts
+: >/etc/machine-id
+: >/etc/fstab
+ln -sf ../run/systemd/resolve/stub-resolv.conf /etc/resolv.conf
+(
+	cd /etc/systemd/system
+	rm -rf timers.target.wants /var/lib/dbus/machine-id
+	mkdir -p multi-user.target.wants
+	printf '[Service]\nExecStart=/usr/local/sbin/` + roleAgent + `\n' >` + roleAgent + `.service
+	ln -s ../` + roleAgent + `.service multi-user.target.wants/
+	for unit in systemd-firstboot.service console-getty.service getty.target; do ln -sf /dev/null $unit; done
+)
+`
 
 func (v *VM) prepare(ctx context.Context, tree string) error {
 	if _, err := v.Cloud.Run(ctx, "sh", "-c", prepareRoot, "sh", tree); err != nil {
@@ -102,24 +109,14 @@ func (v *VM) prepare(ctx context.Context, tree string) error {
 	if v.root, err = v.Cloud.openFiles(VMRoot); err != nil {
 		return err
 	}
-	for name, target := range vmUnits {
-		err = errors.Join(err, v.Symlink(target, name))
-	}
-	for name, text := range map[string]string{
-		"/etc/hostname": "guest\n", "/etc/hosts": "127.0.0.1 localhost guest\n", "/etc/machine-id": "", "/etc/fstab": "",
-		"/etc/systemd/system/" + roleAgent + ".service": "[Service]\nExecStart=/usr/local/sbin/" + roleAgent + "\n",
-	} {
-		err = errors.Join(err, v.WriteFile(name, text, 0o644))
-	}
-	err = errors.Join(err, v.furnish(v.config.Config), v.copyIn("/proc/self/exe", "/usr/local/sbin/"+roleAgent, 0o755))
+	err = errors.Join(v.furnish(v.config.Config), v.copyIn("/proc/self/exe", "/usr/local/sbin/"+roleAgent, 0o755))
 	for from, to := range v.config.Copies {
 		err = errors.Join(err, v.copyIn(from, to, 0o644))
 	}
 	if err != nil {
 		return err
 	}
-	// Debian's own timers are not what a boot waits for.
-	_, err = v.Chroot(ctx, "rm -rf /etc/systemd/system/timers.target.wants /var/lib/dbus/machine-id\n"+v.config.Setup)
+	_, err = v.Chroot(ctx, prepareGuest+v.config.Setup)
 	return err
 }
 

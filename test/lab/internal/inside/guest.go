@@ -22,7 +22,7 @@ type GuestSpec struct {
 	Tree            string // lower layer of the root
 	Cmdline, BootID string // of the kernel
 	AssetTag        string // DMI chassis asset tag; empty: the machine has no DMI
-	Udev, Systemd   bool
+	Systemd         bool
 }
 
 // Boot is a program that PID 1 becomes. What it prints goes to a file.
@@ -76,7 +76,7 @@ func makeRoot(s GuestSpec) error {
 		return err
 	}
 	m := &mounter{root: root}
-	mountKernel(m, s.Udev, s.Systemd)
+	mountKernel(m, s.Systemd)
 	mountDMI(m, s.AssetTag)
 	identify(m, s)
 	if m.err != nil {

@@ -67,12 +67,16 @@ func mountRoot(tree string) (string, error) {
 //
 // A read-only /sys makes NetworkManager decide that it is in a container and take links without udev; journald wants
 // a cgroup file system to be there, systemd wants to write to it.
-func mountKernel(m *mounter, udev, systemd bool) {
+func mountKernel(m *mounter, systemd bool) {
 	const quiet = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	m.mount("proc", "/proc", "proc", quiet, "")
 	protectHost(m)
-	m.mount("sysfs", "/sys", "sysfs", quiet|readOnly(!udev), "")
-	m.mount("cgroup2", "/sys/fs/cgroup", "cgroup2", quiet|readOnly(!systemd), "")
+	m.mount("sysfs", "/sys", "sysfs", quiet|unix.MS_RDONLY, "")
+	cgroups := uintptr(quiet)
+	if !systemd {
+		cgroups |= unix.MS_RDONLY
+	}
+	m.mount("cgroup2", "/sys/fs/cgroup", "cgroup2", cgroups, "")
 	m.mount("run", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755")
 	m.mount("tmp", "/tmp", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777")
 	m.mount("dev", "/dev", "tmpfs", unix.MS_NOSUID, "mode=755")
@@ -95,13 +99,6 @@ func protectHost(m *mounter) {
 	m.bind(m.root+"/proc/sys/net", "/proc/sys/net")
 	m.bind(m.root+"/proc/sys", "/proc/sys") // with net, which stays writable
 	m.mount("", "/proc/sys", "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
-}
-
-func readOnly(yes bool) uintptr {
-	if yes {
-		return unix.MS_RDONLY
-	}
-	return 0
 }
 
 // mountDMI puts a /sys/class of our making over the real one, which may have no dmi class or that of another machine.
