@@ -71,7 +71,8 @@ func bootVM(t *testing.T, c lab.VMConfig) guest {
 	})
 	v.Cloud.SetName(knownName, knownAddr)
 	began := time.Now()
-	g.ok(v.Boot(t.Context()))
+	g.ok(v.Start(t.Context()))
+	g.ok(v.WaitBooted(t.Context()))
 	t.Logf("booted in %.1f s", time.Since(began).Seconds())
 	return g
 }

@@ -2,10 +2,8 @@ package lab
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab/internal/inside"
+	"io"
 )
 
 // boot starts the daemons, but those that the configuration leaves out.
@@ -18,7 +16,7 @@ func (g *Guest) boot(ctx context.Context, c Config) error {
 		}
 	}
 	if c.Systemd {
-		return g.bootSystemd(ctx, c)
+		return g.bootSystemd(ctx)
 	}
 	if err := g.Symlink("/run/systemd/journal/dev-log", "/dev/log"); err != nil {
 		return err
@@ -65,18 +63,13 @@ var hostsUnits = []string{
 }
 
 // bootSystemd makes systemd PID 1 and waits until it has started what there is to start.
-func (g *Guest) bootSystemd(ctx context.Context, c Config) error {
+func (g *Guest) bootSystemd(ctx context.Context) error {
 	for _, unit := range hostsUnits {
 		if err := g.Symlink("/dev/null", "/etc/systemd/system/"+unit); err != nil {
 			return err
 		}
 	}
-	err := json.NewEncoder(g.stdin).Encode(inside.Boot{
-		Argv: []string{"/lib/systemd/systemd", "--log-target=journal", "--show-status=0"}, Log: "/lab/systemd.log",
-		// In a container systemd has its kernel command line from this variable.
-		Env: append(smallEnv(), "container=lab", "SYSTEMD_PROC_CMDLINE="+c.Cmdline),
-	})
-	if err != nil {
+	if _, err := io.WriteString(g.stdin, "\n"); err != nil {
 		return fmt.Errorf("lab: boot systemd: %w", err)
 	}
 	return poll(ctx, func() error {

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"strings"
@@ -32,12 +33,7 @@ type Config struct {
 const azureCmdline = "root=UUID=5c5a6d0e rw ignition.platform.id=azure"
 
 func (c Config) withDefaults() Config {
-	if c.Suite == "" {
-		c.Suite = Suites[0]
-	}
-	if c.Cmdline == "" {
-		c.Cmdline = azureCmdline
-	}
+	c.Suite, c.Cmdline = cmp.Or(c.Suite, Suites[0]), cmp.Or(c.Cmdline, azureCmdline)
 	if c.Lease == nil {
 		lease := AzureLease()
 		c.Lease = &lease

@@ -67,7 +67,7 @@ func (f *files) furnish(c Config) error {
 		err = errors.Join(err, f.WriteFile(name, data, 0o644))
 	}
 	if c.Product != nil {
-		err = errors.Join(err, f.Install(*c.Product))
+		err = errors.Join(err, f.install(*c.Product))
 	}
 	return err
 }

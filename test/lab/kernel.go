@@ -34,12 +34,12 @@ rm -r tree`
 // kernel gives a directory with the kernel "vmlinuz" and its modules, and makes it if it is not there.
 func kernel(ctx context.Context) (string, error) {
 	version := sha256.Sum256([]byte(pickKernel + strings.Join(modules, " ")))
-	return Cached(fmt.Sprintf("kernel-%x", version[:5]), func(dir string) error {
+	return cached(fmt.Sprintf("kernel-%x", version[:5]), func(dir string) error {
 		tree := filepath.Join(dir, "tree")
 		if err := os.MkdirAll(tree, 0o755); err != nil {
 			return err
 		}
-		if err := Debootstrap(ctx, kernelSuite, tree, "--variant=extract", "--include="+kernelPackage); err != nil {
+		if err := debootstrap(ctx, kernelSuite, tree, "--variant=extract", "--include="+kernelPackage); err != nil {
 			return err
 		}
 		cmd := exec.CommandContext(ctx, "sh", append([]string{"-ec", pickKernel, "sh"}, modules...)...)

@@ -40,7 +40,7 @@ func New(ctx context.Context, c Config) (*Lab, error) {
 	}
 	l := &Lab{}
 	if err := l.start(ctx, c, tree); err != nil {
-		if l.Guest != nil {
+		if l.Guest != nil && l.Guest.root != nil {
 			err = l.withDump(ctx, err)
 		}
 		return nil, errors.Join(err, l.Close())
@@ -81,10 +81,7 @@ func (l *Lab) start(ctx context.Context, c Config, tree string) error {
 	for _, nic := range c.NICs {
 		err = errors.Join(err, l.AddNIC(ctx, nic))
 	}
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(l.Guest.installRecorder(), l.Guest.furnish(c)); err != nil {
+	if err := errors.Join(err, l.Guest.installRecorder(), l.Guest.furnish(c)); err != nil {
 		return err
 	}
 	return l.Guest.boot(ctx, c)

@@ -3,7 +3,8 @@ package lab
 import (
 	"context"
 	"fmt"
-	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // AddNIC plugs a network interface into the guest and connects it to the cloud.
@@ -22,13 +23,7 @@ func (l *Lab) AddNIC(ctx context.Context, name string) error {
 	if err := l.Cloud.ip(ctx, "link set "+port(name)+" master br0 up"); err != nil {
 		return err
 	}
-	return poll(ctx, func() error {
-		out, err := l.Cloud.Run(ctx, "ip", "-o", "link", "show", port(name))
-		if err == nil && !strings.Contains(out, "state UP") {
-			err = fmt.Errorf("lab: %s has no carrier: %s", name, out)
-		}
-		return err
-	})
+	return l.Cloud.in(unix.CLONE_NEWNET, func() error { return hasCarrier(port(name)) })
 }
 
 // RemoveNIC takes a network interface out of the guest.

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,20 +21,17 @@ const (
 	unitDir       = "/usr/lib/systemd/system/"
 )
 
-// Install puts the product into the guest as a package would.
-func (f *files) Install(p Product) error {
-	if err := f.copyIn(p.Binary, ProductBinary, 0o755); err != nil {
-		return err
-	}
-	if err := f.copyIn(p.Gate, recorderPath+"/no-wait.d/"+productGate, 0o755); err != nil {
-		return err
-	}
+// install puts the product into the guest as a package would.
+func (f *files) install(p Product) error {
+	err := errors.Join(
+		f.copyIn(p.Binary, ProductBinary, 0o755),
+		f.copyIn(p.Gate, recorderPath+"/no-wait.d/"+productGate, 0o755),
+		f.Symlink("no-wait.d/"+productGate, recorderPath+"/"+productGate),
+	)
 	for _, unit := range p.Units {
-		if err := f.installUnit(unit); err != nil {
-			return err
-		}
+		err = errors.Join(err, f.installUnit(unit))
 	}
-	return f.Symlink("no-wait.d/"+productGate, recorderPath+"/"+productGate)
+	return err
 }
 
 // ownProc is for services that have a /proc of their own: systemd 252 leaves out what the lab has mounted there.

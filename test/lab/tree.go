@@ -58,14 +58,14 @@ func Tree(ctx context.Context, suite string, packages ...string) (string, error)
 	}
 	options := append(slices.Clone(treeOptions), "--include="+strings.Join(append([]string{treePackages + dhcpClients[suite]}, packages...), ","))
 	recipe := sha256.Sum256([]byte(strings.Join(options, "\n")))
-	return Cached(fmt.Sprintf("%s-%x", suite, recipe[:5]), func(dir string) error {
-		return Debootstrap(ctx, suite, dir, options...)
+	return cached(fmt.Sprintf("%s-%x", suite, recipe[:5]), func(dir string) error {
+		return debootstrap(ctx, suite, dir, options...)
 	})
 }
 
-// Cached gives a directory of that name that is kept between runs, and has it made if it is not there. Concurrent callers
+// cached gives a directory of that name that is kept between runs, and has it made if it is not there. Concurrent callers
 // wait for the first one.
-func Cached(name string, make func(dir string) error) (string, error) {
+func cached(name string, make func(dir string) error) (string, error) {
 	path := filepath.Join(treeCache, name)
 	if exists(path) {
 		return path, nil
@@ -98,8 +98,8 @@ func Cached(name string, make func(dir string) error) (string, error) {
 	return path, nil
 }
 
-// Debootstrap makes a Debian tree with mmdebstrap, which gets the options given.
-func Debootstrap(ctx context.Context, suite, dir string, options ...string) error {
+// debootstrap makes a Debian tree with mmdebstrap, which gets the options given.
+func debootstrap(ctx context.Context, suite, dir string, options ...string) error {
 	// It mounts the host's /dev and /proc in the tree: in namespaces of its own, which end with it and all its children,
 	// since the tree may have to be removed.
 	args := append([]string{"--mount", "--pid", "--fork", "--kill-child", "--mount-proc", treeTool, "--mode=root", "--quiet"}, options...)

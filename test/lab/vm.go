@@ -153,23 +153,13 @@ func (v *VM) Start(ctx context.Context) error {
 	return nil
 }
 
-// Boot is Start and WaitBooted.
-func (v *VM) Boot(ctx context.Context) error {
-	if err := v.Start(ctx); err != nil {
-		return err
-	}
-	return v.WaitBooted(ctx)
-}
-
 // WaitBooted waits until the guest has booted, or booted again, and its network is online.
-func (v *VM) WaitBooted(ctx context.Context) error {
-	if err := v.waitBooted(ctx); err != nil {
-		return fmt.Errorf("%w\nconsole:\n%s", err, v.Console())
-	}
-	return nil
-}
-
-func (v *VM) waitBooted(ctx context.Context) error {
+func (v *VM) WaitBooted(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%w\nconsole:\n%s", err, v.Console())
+		}
+	}()
 	ctx, cancel := context.WithTimeout(ctx, bootLimit)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = v.agents.Close() })()

@@ -67,9 +67,6 @@ func (l *Lab) Dump(ctx context.Context) string {
 		out, err := l.Guest.Run(ctx, command[0], command[1:]...)
 		section("guest: "+strings.Join(command, " "), out, err)
 	}
-	if l.Guest.root == nil {
-		return b.String()
-	}
 	events, err := l.Guest.Events()
 	section("guest: events", lines(events), err)
 	section("cloud: DHCP", lines(l.Cloud.DHCPLog()), nil)

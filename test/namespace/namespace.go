@@ -5,7 +5,6 @@ package namespace
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -51,15 +50,11 @@ func SetUp(cmdline string) error {
 
 // Cmdline makes up the kernel command line, in the place of the one that was.
 func Cmdline(s string) error {
-	f, err := os.CreateTemp("/run", "cmdline")
-	if err != nil {
+	const file = "/run/cmdline"
+	if err := os.WriteFile(file, []byte(s+"\n"), 0o444); err != nil {
 		return err
 	}
-	_, err = f.WriteString(s + "\n")
-	if err := errors.Join(err, f.Chmod(0o444), f.Close()); err != nil {
-		return err
-	}
-	if err := syscall.Mount(f.Name(), "/proc/cmdline", "", syscall.MS_BIND, ""); err != nil {
+	if err := syscall.Mount(file, "/proc/cmdline", "", syscall.MS_BIND, ""); err != nil {
 		return fmt.Errorf("mount /proc/cmdline: %w", err)
 	}
 	return nil
