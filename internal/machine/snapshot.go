@@ -7,8 +7,16 @@
 package machine
 
 import (
+	"context"
+	"fmt"
+	"io/fs"
 	"net/netip"
+	"os"
+	"time"
 
+	"github.com/godbus/dbus/v5"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/azure"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/networkd"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
@@ -75,4 +83,125 @@ type Neighbour struct {
 	Interface string
 	Permanent bool // configured manually
 	Complete  bool // the hardware address is known
+}
+
+// Limits, which together stay below five seconds.
+const (
+	sourceLimit  = 2 * time.Second
+	networkLimit = 2500 * time.Millisecond
+	// grace is for sources that return when their context ends.
+	grace = 50 * time.Millisecond
+)
+
+// NoAnswer returns the error of a source that took longer than its limit.
+type NoAnswer time.Duration
+
+func (e NoAnswer) Error() string { return fmt.Sprintf("no answer within %s", time.Duration(e)) }
+
+// Options say what to read.
+type Options struct {
+	Root      fs.FS        // the file system from / on
+	Records   string       // the directory
+	Own       []netip.Addr // the machine's own addresses
+	Interface string       // the one to check; "" for the one that Azure calls primary
+	Units     []string     // in addition to those that this package names
+	// Connect opens the bus before limit ends, and closes it when ctx ends.
+	Connect func(ctx, limit context.Context) (*dbus.Conn, error)
+
+	Network   bool   // also query the network
+	Name      string // to look up; "" for the default
+	UserAgent string // of the requests to the WireServer
+}
+
+// Read takes a snapshot. If the machine is not an Azure VM, only the platform is read.
+func Read(ctx context.Context, o Options) *Snapshot {
+	var files Seen[Snapshot]
+	limit, cancel := within(ctx, sourceLimit)
+	read(limit, &files, func(context.Context) (Snapshot, error) { return o.files(), nil })()
+	cancel()
+	s := &files.V
+	s.User = os.Geteuid()
+	if files.Err != nil {
+		s.Platform.Err = fmt.Errorf("files: %w", files.Err)
+	}
+	if !s.Platform.Azure {
+		return s
+	}
+	limit, cancel = within(ctx, sourceLimit)
+	defer cancel()
+	conn, err := o.Connect(ctx, limit)
+	bus := Seen[*dbus.Conn]{conn, err}
+	units := append(o.Units, UnitNetworkManager, UnitDispatcher, UnitNetworkd, UnitTimer, UnitCheckIn, UnitResolved)
+	wait(
+		call(limit, bus, &s.NM, nm.ReadSnapshot),
+		call(limit, bus, &s.Networkd, networkd.Describe),
+		call(limit, bus, &s.Resolved, resolv.ReadSnapshot),
+		call(limit, bus, &s.Units, func(ctx context.Context, conn *dbus.Conn) (map[string]Unit, error) {
+			return readUnits(ctx, conn, units)
+		}),
+	)
+	if s.Interface = o.Interface; s.Interface == "" {
+		s.Interface = s.pick()
+	}
+	if o.Network {
+		s.queryNetwork(ctx, o, bus)
+	}
+	return s
+}
+
+// files reads the files; if the machine is not an Azure VM, only the platform.
+func (o Options) files() Snapshot {
+	var s Snapshot
+	s.Platform.Azure, s.Platform.Why, s.Platform.Err = azure.Detect(o.Root)
+	if s.Platform.Azure {
+		s.Hook, s.Conf, s.Kernel = readHook(o.Root, label), readConf(o.Root), readKernel(o.Root, o.Own)
+		s.Records = readRecords(o.Root, o.Records, s.Kernel.Links)
+	}
+	return s
+}
+
+func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, d, NoAnswer(d))
+}
+
+// read starts reading a source. The returned func waits for the result. A source that has
+// not returned when ctx ends keeps running, and the result is an error: file systems and
+// some libraries ignore contexts.
+func read[T any](ctx context.Context, to *Seen[T], source func(context.Context) (T, error)) (wait func()) {
+	found := make(chan Seen[T], 1)
+	go func() {
+		v, err := source(ctx)
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		found <- Seen[T]{v, err}
+	}()
+	return func() {
+		select {
+		case *to = <-found:
+			return
+		case <-ctx.Done():
+		}
+		select {
+		case *to = <-found:
+		case <-time.After(grace):
+			to.Err = context.Cause(ctx)
+		}
+	}
+}
+
+// call starts reading a source on the bus.
+func call[T any](ctx context.Context, bus Seen[*dbus.Conn], to *Seen[T], source func(context.Context, *dbus.Conn) (T, error)) (wait func()) {
+	return read(ctx, to, func(ctx context.Context) (v T, err error) {
+		if bus.Err != nil {
+			return v, bus.Err
+		}
+		return source(ctx, bus.V)
+	})
+}
+
+func wait(sources ...func()) {
+	for _, result := range sources {
+		result()
+	}
 }
