@@ -109,7 +109,8 @@ func (s *Snapshot) Primary() []string {
 // pick returns the interface to check if the user names none: the one with a lease
 // of a primary interface, of several the one with the preferred default route. If
 // there are only leases of secondary interfaces, it is one that should have a lease
-// and has none. Otherwise it is the one with the default route, or the first one.
+// and has none. Otherwise it is the one with the default route, or the first
+// one, hardware before others such as dummy0.
 func (s *Snapshot) pick() string {
 	primary, leases, defaults := s.Primary(), s.Leases(), s.Kernel.DefaultRoutes
 	best := slices.DeleteFunc(slices.Clone(defaults), func(name string) bool { return !slices.Contains(primary, name) })
@@ -117,19 +118,23 @@ func (s *Snapshot) pick() string {
 	for _, l := range leases {
 		secondary = secondary || !l.Primary()
 	}
-	var without, all []string
+	var without, hardware, others []string
 	for _, l := range s.Kernel.Links {
-		if !l.Ethernet {
+		switch {
+		case !l.Ethernet:
 			continue
+		case l.Hardware:
+			hardware = append(hardware, l.Name)
+		default:
+			others = append(others, l.Name)
 		}
-		all = append(all, l.Name)
 		d, _ := s.NM.V.Device(l.Name)
 		n := s.NetworkdLink(l.Name)
 		if secondary && leases[l.Name] == nil && (d.Managed && !d.External || n.Managed && n.Master == 0) {
 			without = append(without, l.Name)
 		}
 	}
-	return slices.Concat(best, primary, without, defaults, all, []string{""})[0]
+	return slices.Concat(best, primary, without, defaults, hardware, others, []string{""})[0]
 }
 
 // CheckingIn names what is working on the check-in, "" if nothing is: the process that
