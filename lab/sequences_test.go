@@ -16,7 +16,8 @@ import (
 )
 
 // A sequence is what happens to a guest's nameservers, one thing after the other, and what has to be after all of it and one
-// run of the unit. TestAnyOrder of internal/dispatch draws such sequences against a model; these run on the real daemons.
+// run of the unit. TestAnyOrder of internal/dispatch draws such sequences against a model; these run on the real daemons. None has
+// a NIC in a VRF, which kernels for tests do not have: the tests of internal/link and of the gate have one.
 type sequence struct {
 	name    string
 	early   func(*testing.T, *lab.Lab) // before NetworkManager starts
