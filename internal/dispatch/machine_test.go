@@ -38,9 +38,17 @@ import (
 //	go test ./internal/dispatch -run TestAnyOrder -rapid.checks 10000
 func TestAnyOrder(t *testing.T) {
 	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		// rapid asks for the deadline, which a bubble does not have.
-		rapid.Check(struct{ rapid.TB }{t}, func(r *rapid.T) { anyOrder(r, dir) })
+	rapid.Check(t, func(r *rapid.T) {
+		// A bubble for each sequence: rapid ends after 24 hours, of which a sequence
+		// takes minutes.
+		var panicked any
+		synctest.Test(t, func(*testing.T) {
+			defer func() { panicked = recover() }()
+			anyOrder(r, dir)
+		})
+		if panicked != nil {
+			panic(panicked)
+		}
 	})
 }
 
@@ -87,18 +95,21 @@ func anyOrder(t *rapid.T, dir string) {
 			m.events(t, actions...)
 		}
 	}
+	one := func(t *rapid.T, of int, what string) bool { return rapid.IntRange(1, of).Draw(t, what) == of }
+	lease := func(t *rapid.T) {
+		m.lease = addrs(rapid.SampledFrom([]string{"10.0.0.1 10.0.0.2", "10.0.0.1", "10.0.0.3", "10.0.0.1 0.0.0.0", "10.0.0.2", ""}).Draw(t, "servers"))
+		event(t, nm.DHCP4Change)
+	}
 	t.Repeat(map[string]func(*rapid.T){
-		"lease": func(t *rapid.T) {
-			m.lease = addrs(rapid.SampledFrom([]string{"10.0.0.1 10.0.0.2", "10.0.0.1", "10.0.0.3", "10.0.0.1 0.0.0.0", "10.0.0.2", ""}).Draw(t, "servers"))
-			event(t, nm.DHCP4Change)
-		},
+		// Three times as often as the rest: most of the policy is about changes of what was pushed.
+		"lease": lease, "lease again": lease, "lease once more": lease,
 		"profile": func(t *rapid.T) {
-			m.static, m.ignore, m.never = rapid.IntRange(0, 3).Draw(t, "static") == 3, rapid.IntRange(0, 3).Draw(t, "ignore") == 3, rapid.IntRange(0, 3).Draw(t, "never") == 3
-			m.extra = addrs(rapid.SampledFrom([]string{"", "", "", "2001:db8::1", "10.0.0.1", "10.0.0.9"}).Draw(t, "dns"))
+			m.static, m.ignore, m.never = one(t, 8, "static"), one(t, 8, "ignore"), one(t, 8, "never")
+			m.extra = addrs(rapid.SampledFrom([]string{"", "", "", "", "2001:db8::1", "10.0.0.1", "10.0.0.9"}).Draw(t, "dns"))
 			m.domains = rapid.SampledFrom([][]string{nil, {"a.example"}, {"A.example", "b.example"}}).Draw(t, "domains")
 			event(t, nm.Reapply)
 		},
-		"down": func(t *rapid.T) { m.active = false; event(t, nm.Down) },
+		"down": func(t *rapid.T) { m.active = one(t, 2, "late"); event(t, nm.Down) },
 		"up": func(t *rapid.T) {
 			m.active = true
 			event(t, rapid.SampledFrom([][]nm.Action{{nm.DHCP4Change, nm.Up}, {nm.Down, nm.Up}, {nm.Up}}).Draw(t, "events")...)
@@ -112,11 +123,11 @@ func anyOrder(t *rapid.T, dir string) {
 			}
 		},
 		"resolved": func(t *rapid.T) {
-			m.resolved = rapid.SampledFrom([]string{"", "", "away", "hangs"}).Draw(t, "is")
-			m.globalServers = rapid.IntRange(0, 4).Draw(t, "global servers") == 4
+			m.resolved = rapid.SampledFrom([]string{"", "", "", "", "away", "hangs"}).Draw(t, "is")
+			m.globalServers = one(t, 8, "global servers")
 		},
-		"NetworkManager": func(t *rapid.T) { m.nmHangs = rapid.Bool().Draw(t, "hangs") },
-		"global-dns":     func(t *rapid.T) { m.global = rapid.IntRange(0, 2).Draw(t, "global") == 2; event(t, nm.Up) },
+		"NetworkManager": func(t *rapid.T) { m.nmHangs = one(t, 4, "hangs") },
+		"global-dns":     func(t *rapid.T) { m.global = one(t, 6, "global"); event(t, nm.Up) },
 		"unit":           func(t *rapid.T) { m.drawFaults(t); m.unit() },
 	})
 	m.nmHangs, m.resolved, m.faults, m.calls = false, "", nil, 0
