@@ -202,6 +202,10 @@ func TestRecordInTheWay(t *testing.T) {
 			must(t, os.WriteFile(file, []byte(good), 0o644))
 			must(t, os.Chmod(file, 0o666))
 		}, false},
+		{"writable by its group", func(t *testing.T, file string) {
+			must(t, os.WriteFile(file, []byte(good), 0o644))
+			must(t, os.Chmod(file, 0o664))
+		}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -386,6 +390,14 @@ func TestPublicLock(t *testing.T) {
 			t.Errorf("mode %04o, second: %v, want ErrLocked", mode, err)
 		}
 		unlock()
+	}
+}
+
+// Where no file can be created there is no lock, which is not that another run holds it: the caller continues without.
+func TestNoLock(t *testing.T) {
+	d := boot.Store{Dir: "/proc/sys/kernel", BootID: thisBoot}
+	if _, err := d.LockCheckIn(); err == nil || errors.Is(err, boot.ErrLocked) || !strings.Contains(err.Error(), "check-in.lock") {
+		t.Errorf("%v, want an error about check-in.lock that is not ErrLocked", err)
 	}
 }
 

@@ -38,6 +38,12 @@ func failed(reason string) string {
 		"|pps_type=None|vm_id=11223344-5566-7788-9900-aabbccddeeff|timestamp=2000-01-01T00:00:00Z|documentation_url=https://aka.ms/linuxprovisioningerror"
 }
 
+// The reports' times are UTC wherever the machine is.
+func TestMain(m *testing.M) {
+	time.Local = time.FixedZone("CET", 3600)
+	os.Exit(m.Run())
+}
+
 func reporter(path string) *kvp.Reporter {
 	return &kvp.Reporter{
 		Path: path, Agent: "nm-azure-dispatch/0.1.0", BootID: bootID, VMID: "11223344-5566-7788-9900-aabbccddeeff",
@@ -114,6 +120,18 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// Without a boot ID every record is of another boot, also one that was written without.
+func TestNoBootID(t *testing.T) {
+	const old = "result=success|agent=nm-azure-dispatch/0.1.0|boot_id=|pps_type=None|timestamp=1999-12-31T00:00:00Z"
+	path := write(t, pool("PROVISIONING_REPORT", old))
+	r := reporter(path)
+	r.BootID = ""
+	r.Report("")
+	if got, err := os.ReadFile(path); err != nil || len(got) != 2560 || show(got)[1] == old {
+		t.Errorf("%d bytes, %q, want a new record in the place of the old one; %v", len(got), show(got), err)
+	}
+}
+
 // show makes a pool readable: a line for each field.
 func show(b []byte) []string {
 	var out []string
@@ -152,6 +170,23 @@ func TestNotAPool(t *testing.T) {
 	}
 	if b, err := os.ReadFile(file); err != nil || len(b) > 0 {
 		t.Errorf("wrote through a link: %d bytes, %v", len(b), err)
+	}
+}
+
+// A lease of another process on the pool is not waited for, which would take 45 s (fcntl(2)): nothing is written.
+func TestLease(t *testing.T) {
+	path := write(t, nil)
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK); err != nil {
+		t.Skip("the file system has no leases: ", err)
+	}
+	reporter(path).Report("")
+	if b, err := os.ReadFile(path); err != nil || len(b) > 0 {
+		t.Errorf("wrote %d bytes after the lease was broken; %v", len(b), err)
 	}
 }
 
