@@ -531,6 +531,38 @@ func TestTurns(t *testing.T) {
 	})
 }
 
+// A down that finds the lock of the link held waits, and acts on what it finds then: a
+// newer up.
+func TestDownWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := healthy()
+		w.must(t, nm.Up)
+		desired := w.dns
+		w.dns = nm.DNSConfig{}
+		holder, _, err := w.records.LockLink(t.Context(), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan []string)
+		go func() {
+			got, err := w.run(t, nm.Down)
+			if err != nil {
+				t.Error(err)
+			}
+			done <- got
+		}()
+		synctest.Wait()
+		w.mu.Lock()
+		w.dns = desired
+		w.mu.Unlock()
+		holder()
+		if diff := cmp.Diff([]string{"connect"}, <-done); diff != "" {
+			t.Errorf("the down did (-want +got):\n%s", diff)
+		}
+		w.has(t, "after a late down", leaseServers)
+	})
+}
+
 func addrs(s string) (out []netip.Addr) {
 	for f := range strings.FieldsSeq(s) {
 		out = append(out, netip.MustParseAddr(f))
