@@ -32,12 +32,12 @@ demo: root build deps ## shows the program on the newest Debian
 
 test: FUZZTIME := 5s
 test: root lint unit lab fuzz rpmlint lintian ## all tests; as root
-	@# Neither of these has two cores to do for long.
+	@# Each of these needs one core most of the time.
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target verify-reproducible fresh
 	@$(MAKE) --no-print-directory boot-test initrd-test-quick
 
 # All but what has a target of its own below. The race detector is for the packages that start goroutines; the others run the
-# program, or do one thing after the other. Many tests wait, so both run side by side.
+# program, or do one thing after the other. Many tests wait, so both run in parallel.
 UNIT_SKIP := -e /lab -e /boottest -e /faults -e /packaging/dracut
 UNIT_PLAIN := -e /nm-azure-dispatch$$ -e /packaging/ -e /azure$$ -e /bounded$$ -e /doctor -e /failure$$ -e /link$$ -e /term$$
 UNIT_BOTH := ./internal/dispatch # has a test that is not for the race detector
