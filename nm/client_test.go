@@ -111,6 +111,23 @@ func TestDevicesOfOneName(t *testing.T) {
 	}
 }
 
+// The lease's object is gone when its turn comes, as the DHCP client was stopped: that is no error.
+func TestLeaseGone(t *testing.T) {
+	for _, name := range []string{"org.freedesktop.DBus.Error.UnknownMethod", "org.freedesktop.DBus.Error.UnknownObject"} {
+		bus := bustest.New(t)
+		manager := bus.NetworkManager(t, []bustest.Device{{Interface: "eth0", State: 70, Options: map[string]string{}}}, nil)
+		getAll := func(string) (map[string]dbus.Variant, *dbus.Error) { return nil, dbus.NewError(name, nil) }
+		err := manager.Conn.ExportMethodTable(map[string]any{"GetAll": getAll}, "/org/freedesktop/NetworkManager/DHCP4Config/1", "org.freedesktop.DBus.Properties")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, _ := connect(t)
+		if d, err := c.Device(t.Context(), "eth0"); err != nil || d.Lease != nil || d.State != 70 {
+			t.Errorf("%s: %+v, %v; want the device without a lease", name, d, err)
+		}
+	}
+}
+
 func TestDNSConfigOverTheBus(t *testing.T) {
 	entry := func(iface string, priority int32) map[string]any {
 		e := map[string]any{"nameservers": []string{"10.0.0.1"}, "domains": []string{"b.example"}, "priority": priority, "vpn": false}
@@ -158,8 +175,9 @@ func TestDNSConfigOverTheBus(t *testing.T) {
 	}
 }
 
+// NetworkManager is not started either, where the bus could.
 func TestNotRunning(t *testing.T) {
-	bustest.New(t)
+	bustest.New(t).Activatable(t, "org.freedesktop.NetworkManager")
 	c, _ := connect(t)
 	_, err := c.Device(t.Context(), "eth0")
 	_, configErr := c.DNSConfig(t.Context(), "eth0")

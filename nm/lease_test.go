@@ -58,11 +58,11 @@ func TestParseLease(t *testing.T) {
 			name: "dhclient",
 			options: map[string]any{
 				"domain_search": "a.example. b.example.", "domain_name": "c.example", "unknown_245": "a8:3f:81:10", "private_245": "a8:3f:81:10",
-				"rfc3442_classless_static_routes": "0 10 77 0 1 32 168 63 129 16 10 77 0 1 24 10 1 2 10 77 0 1",
+				"rfc3442_classless_static_routes": "0 10 77 0 1 32 168 63 129 16 10 77 0 1 24 10 1 2 10 77 0 1 20 172 16 16 10 77 0 1",
 			},
 			want: nm.Lease{
 				Domains: []string{"a.example", "b.example"}, WireServer: netip.MustParseAddr("168.63.129.16"),
-				Routes: prefixes("0.0.0.0/0 168.63.129.16/32 10.1.2.0/24"),
+				Routes: prefixes("0.0.0.0/0 168.63.129.16/32 10.1.2.0/24 172.16.16.0/20"),
 			},
 			primary: true,
 		},
@@ -95,9 +95,14 @@ func TestParseLease(t *testing.T) {
 			want:    nm.Lease{Nameservers: addrs("10.0.0.2 0.0.0.0 10.0.0.2 127.0.0.1")},
 		},
 		{
-			name:    "routes cut short or absurd",
-			options: map[string]any{"rfc3442_classless_static_routes": "32 168 63 129 16 10 0 0 1 33 1 2 3", "ms_classless_static_routes": "0.0.0.0/0"},
+			name:    "route with an absurd length",
+			options: map[string]any{"rfc3442_classless_static_routes": "32 168 63 129 16 10 0 0 1 33 1 2 3 4 5 10 0 0 1", "ms_classless_static_routes": "0.0.0.0/0"},
 			want:    nm.Lease{Routes: prefixes("168.63.129.16/32")}, primary: true,
+		},
+		{
+			name:    "route cut short",
+			options: map[string]any{"rfc3442_classless_static_routes": "0 10 0 0 1 32 168 63 129 16 10 0 0"},
+			want:    nm.Lease{Routes: prefixes("0.0.0.0/0")}, primary: true,
 		},
 		{
 			name:    "values of other types",

@@ -104,6 +104,30 @@ func TestSet(t *testing.T) {
 	}
 }
 
+// A change starts resolved, and so does the look before it. Whoever only wants to know does not.
+func TestStart(t *testing.T) {
+	bus := bustest.New(t)
+	bus.Activatable(t, "org.freedesktop.resolve1")
+	m := resolv.NewManager(bus.Connect(t))
+	_, read := m.State(t.Context(), 2)
+	_, snapshot := resolv.ReadSnapshot(t.Context(), bus.Connect(t))
+	_, lookUp := resolv.LookUp(t.Context(), bus.Connect(t), "a.example")
+	for _, tt := range []struct {
+		name  string
+		err   error
+		start bool
+	}{
+		{"State", read, true},
+		{"SetNameservers", m.SetNameservers(t.Context(), 2, nil), true},
+		{"ReadSnapshot", snapshot, false},
+		{"LookUp", lookUp, false},
+	} {
+		if tt.err == nil || strings.Contains(tt.err.Error(), "Spawn.ChildExited") != tt.start {
+			t.Errorf("%s: %v; tries to start it: want %v", tt.name, tt.err, tt.start)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	bus := bustest.New(t)
 	m := resolv.NewManager(bus.Connect(t))
@@ -126,13 +150,15 @@ func TestErrors(t *testing.T) {
 		{"org.freedesktop.systemd1.ShuttingDown", resolv.ErrNotRunning},
 		{"org.freedesktop.resolve1.LinkBusy", resolv.ErrLinkBusy},
 		{"org.freedesktop.resolve1.NoSuchLink", resolv.ErrNoSuchLink},
+		{"org.freedesktop.DBus.Error.UnknownObject", resolv.ErrNoSuchLink},
+		{"org.freedesktop.DBus.Error.NoReply", resolv.ErrNoReply},
 		{"org.freedesktop.DBus.Error.InvalidArgs", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			resolved.Fail(tt.name)
 			err := m.SetNameservers(t.Context(), 2, nil)
-			for _, s := range []error{resolv.ErrNotRunning, resolv.ErrLinkBusy, resolv.ErrNoSuchLink} {
+			for _, s := range []error{resolv.ErrNotRunning, resolv.ErrLinkBusy, resolv.ErrNoSuchLink, resolv.ErrNoReply} {
 				if errors.Is(err, s) != (s == tt.want) {
 					t.Errorf("error %v, want %v", err, tt.want)
 				}

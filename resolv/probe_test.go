@@ -64,8 +64,12 @@ func TestProbe(t *testing.T) {
 		}, want: resolv.Answer{Rcode: dns.RcodeRefused}},
 		{name: "cut over UDP, whole over TCP", addr: "127.53.0.3", handler: func(w dns.ResponseWriter, q *dns.Msg) {
 			_, udp := w.RemoteAddr().(*net.UDPAddr)
-			reply(w, q, func(m *dns.Msg) { m.Truncated = udp })
-		}, want: resolv.Answer{Truncated: true}},
+			reply(w, q, func(m *dns.Msg) {
+				if m.Truncated = udp; !udp {
+					m.Rcode = dns.RcodeServerFailure
+				}
+			})
+		}, want: resolv.Answer{Truncated: true, Rcode: dns.RcodeServerFailure}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -23,6 +23,7 @@ const config = `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Config
 <busconfig>
   <type>session</type>
   <listen>unix:path=SOCKET</listen>
+  <servicedir>SERVICES</servicedir>
   <policy context="default">
     <allow user="*"/>
     <allow own="*"/>
@@ -37,8 +38,9 @@ type Bus struct {
 	// Address is what DBUS_SYSTEM_BUS_ADDRESS must be to use it.
 	Address string
 
-	daemon *exec.Cmd
-	conns  []*dbus.Conn
+	daemon   *exec.Cmd
+	conns    []*dbus.Conn
+	services string // the directory of its service files
 }
 
 // New starts a bus and makes it the test process's system bus. It ends with the test. Without dbus-daemon the test is
@@ -64,8 +66,8 @@ func New(t *testing.T) *Bus {
 
 // Start starts a dbus-daemon that listens on a socket. Its configuration is a file beside that.
 func Start(socket string) (*Bus, error) {
-	file := socket + ".conf"
-	if err := os.WriteFile(file, []byte(strings.Replace(config, "SOCKET", socket, 1)), 0o644); err != nil {
+	file, services := socket+".conf", filepath.Dir(socket)
+	if err := os.WriteFile(file, []byte(strings.NewReplacer("SOCKET", socket, "SERVICES", services).Replace(config)), 0o644); err != nil {
 		return nil, err
 	}
 	cmd := exec.Command("dbus-daemon", "--config-file="+file, "--nofork", "--nopidfile", "--print-address=1")
@@ -76,7 +78,7 @@ func Start(socket string) (*Bus, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	b := &Bus{daemon: cmd}
+	b := &Bus{daemon: cmd, services: services}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		b.Close()
@@ -84,6 +86,18 @@ func Start(socket string) (*Bus, error) {
 	}
 	b.Address = strings.TrimSpace(line)
 	return b, nil
+}
+
+// Activatable makes the bus start a service for calls to this name, without success: they fail with Spawn.ChildExited.
+func (b *Bus) Activatable(t testing.TB, name string) {
+	t.Helper()
+	service := "[D-BUS Service]\nName=" + name + "\nExec=/bin/false\n"
+	if err := os.WriteFile(filepath.Join(b.services, name+".service"), []byte(service), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Connect(t).BusObject().Call("org.freedesktop.DBus.ReloadConfig", 0).Err; err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Close ends the bus and all connections that were made through it.
