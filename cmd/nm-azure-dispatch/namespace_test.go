@@ -108,7 +108,7 @@ func again(args ...string) *exec.Cmd {
 func (m *machine) setUp(cmdline string) {
 	m.t.Helper()
 	m.must(namespace.SetUp(cmdline))
-	m.must(namespace.IP("link set lo up", "addr add 168.63.129.16/32 dev lo", "addr add 10.0.0.4/32 dev lo", "route add default dev lo"))
+	m.must(namespace.IP("link set lo up", "addr add 168.63.129.16/32 dev lo", "addr add 10.0.0.4/32 dev lo", "route add default dev lo", "route add unreachable 10.0.0.2/32"))
 }
 
 // cmdline makes up the kernel command line until the test ends.
