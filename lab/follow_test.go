@@ -42,9 +42,10 @@ func TestRenewedLeaseIsFollowed(t *testing.T) {
 	onEverySuite(t, func(t *testing.T, suite string) {
 		c := withUnits(quiet())
 		c.Lease = new(lab.AzureLease().WithTimes(6 * time.Second))
-		c.Daemons = map[lab.Daemon]lab.State{lab.Dispatcher: lab.Masked}
+		c.Daemons = map[lab.Daemon]lab.State{lab.Dispatcher: lab.Masked, lab.NetworkManager: lab.Stopped}
 		l := startProduct(t, suite, c)
 		blockDefault(t, l)
+		ok(t, l.Guest.Start(t.Context(), lab.NetworkManager))
 		connected(t, l, "eth0")
 		run(t, l, "systemctl", "start", unit)
 		logged(t, l, "attempt-failed")
