@@ -94,14 +94,8 @@ func (c *Client) DNSConfig(ctx context.Context, iface string) (DNSConfig, error)
 // unless the link is excluded, and not before the device has been up for some
 // time: the entry that excludes it may follow later (global-dns on 1.42.4).
 func (c *Client) IP4DNSConfig(ctx context.Context, d Device) (DNSConfig, error) {
-	props, err := c.properties(ctx, "ip4 configuration of "+d.Interface, d.ip4Config, gonetworkmanager.IP4ConfigInterface)
-	var servers []string
-	for _, s := range property[[]properties](props, "NameserverData") {
-		servers = append(servers, property[string](s, "address"))
-	}
-	var w DNSConfig
-	w.add(servers, property[[]string](props, "Domains"))
-	return w, err
+	props, err := c.properties(ctx, "ip4 configuration of "+d.Interface, d.ip4Config, ifaceIP4)
+	return ip4DNS(props), err
 }
 
 // GlobalDNS reports whether NetworkManager has a global DNS configuration, which

@@ -101,11 +101,13 @@ func TestDevicesOfOneName(t *testing.T) {
 			if got.Lease == nil || got.State != 100 || got.Interface != "br-ex" {
 				t.Errorf("device %+v; want the one with the lease", got)
 			}
+			config, err := c.IP4DNSConfig(t.Context(), got)
+			if err != nil || len(config.Nameservers) != 1 {
+				t.Errorf("IP4Config %+v, %v; want that of the device with the lease", config, err)
+			}
+			got.IP4DNS = config
 			if diff := cmp.Diff(got, other, compare); diff != "" {
 				t.Errorf("the snapshot has another device (-client +snapshot):\n%s", diff)
-			}
-			if config, err := c.IP4DNSConfig(t.Context(), got); err != nil || len(config.Nameservers) != 1 {
-				t.Errorf("IP4Config %+v, %v; want that of the device with the lease", config, err)
 			}
 		})
 	}

@@ -19,6 +19,7 @@ const (
 	ifaceDNS    = gonetworkmanager.DnsManagerInterface
 	ifaceDevice = gonetworkmanager.DeviceInterface
 	ifaceDHCP4  = gonetworkmanager.DHCP4ConfigInterface
+	ifaceIP4    = gonetworkmanager.IP4ConfigInterface
 	ifaceActive = gonetworkmanager.ActiveConnectionInterface
 
 	flagExternal = 0x80 // NM_ACTIVATION_STATE_FLAG_EXTERNAL
@@ -41,6 +42,7 @@ type Device struct {
 	Lease     *Lease // nil if there is no DHCPv4 lease, or not yet
 	External  bool   // configured by another program; only in a snapshot
 	Profile   Profile
+	IP4DNS    DNSConfig // what [Client.IP4DNSConfig] returns; only in a snapshot
 
 	ip4Config, settings dbus.ObjectPath
 }
@@ -119,7 +121,9 @@ func newSnapshot(objects map[dbus.ObjectPath]map[string]properties) Snapshot {
 		if p, ok := objects[path][ifaceDevice]; ok {
 			dhcp4 := objects[property[dbus.ObjectPath](p, "Dhcp4Config")][ifaceDHCP4]
 			active := objects[property[dbus.ObjectPath](p, "ActiveConnection")][ifaceActive]
-			s.Devices = append(s.Devices, newDevice(p, dhcp4, active))
+			d := newDevice(p, dhcp4, active)
+			d.IP4DNS = ip4DNS(objects[d.ip4Config][ifaceIP4])
+			s.Devices = append(s.Devices, d)
 		}
 	}
 	slices.SortStableFunc(s.Devices, func(a, b Device) int { return strings.Compare(a.Interface, b.Interface) })
@@ -148,6 +152,15 @@ func newDevice(p, dhcp4, active properties) Device {
 		d.Lease = &lease
 	}
 	return d
+}
+
+func ip4DNS(ip4 properties) (c DNSConfig) {
+	var servers []string
+	for _, s := range property[[]properties](ip4, "NameserverData") {
+		servers = append(servers, property[string](s, "address"))
+	}
+	c.add(servers, property[[]string](ip4, "Domains"))
+	return c
 }
 
 func globalDNS(manager properties) bool {

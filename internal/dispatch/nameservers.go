@@ -154,8 +154,7 @@ func (e *Env) askDNS(ctx context.Context, a answer, l Link, v *LinkView) {
 	ctx, cancel := within(ctx, limit)
 	defer cancel()
 	v.DNS, v.DNSErr = a.bus.DNSConfig(ctx, l.Name)
-	none := v.DNSErr == nil && v.DNS.Empty() && !v.DNS.Global && !v.DNS.Excluded
-	if none && v.Activated && (v.Record.State == boot.Pushed || e.Event.Action == nm.Reapply) {
+	if v.EntryLost(e.Event.Action == nm.Reapply) {
 		v.DNS, v.DNSErr = a.bus.IP4DNSConfig(ctx, a.dev)
 	}
 }

@@ -79,6 +79,14 @@ func Decide(v LinkView) Plan {
 	return p
 }
 
+// EntryLost reports whether DNS is empty by a fault of NetworkManager, so that the
+// device's IP4Config counts in its place, see [nm.Client.IP4DNSConfig]. reapplied:
+// NetworkManager has just applied the profile again.
+func (v LinkView) EntryLost(reapplied bool) bool {
+	none := v.DNSErr == nil && v.DNS.Empty() && !v.DNS.Global && !v.DNS.Excluded
+	return none && v.Activated && (v.Record.State == boot.Pushed || reapplied)
+}
+
 // Trace returns the facts of the view and what Decide makes of them, in one line.
 func (v LinkView) Trace() string {
 	flag := func(name string, is bool) string {

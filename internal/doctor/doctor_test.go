@@ -380,6 +380,10 @@ var cases = []struct {
 		s.Resolved.V.Links[2] = has(second)
 		s.Records.Links["eth0"] = machine.Seen[boot.Link]{V: boot.Link{State: boot.Pushed, Nameservers: []netip.Addr{second}}}
 	}, ""},
+	{"NetworkManager 1.42 has lost the link's entry", func(s *machine.Snapshot) {
+		s.NM.V.Configuration, device(s).IP4DNS = nil, nm.DNSConfig{Nameservers: []netip.Addr{constant, second}}
+		s.Records.Links["eth0"] = machine.Seen[boot.Link]{V: boot.Link{State: boot.Pushed, Nameservers: []netip.Addr{constant, second}}}
+	}, ""},
 	{"the profile's own nameservers", func(s *machine.Snapshot) {
 		s.NM.V.Configuration = wants("10.77.0.1")
 		s.Resolved.V.Links[2] = has(second)

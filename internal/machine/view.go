@@ -86,6 +86,9 @@ func (s *Snapshot) LinkView(iface string) dispatch.LinkView {
 		DNS: s.NM.V.DNSConfig(iface), DNSErr: s.NM.Err, GlobalDNS: s.NM.V.GlobalDNS,
 		Have: s.Resolved.V.State(s.Index(iface)), HaveErr: s.Resolved.Err, Record: s.Records.Links[iface].V, Own: s.Kernel.Own,
 	}
+	if v.EntryLost(false) {
+		v.DNS = d.IP4DNS
+	}
 	if d.Lease != nil {
 		v.Lease = d.Lease.Nameservers
 	} else if s.NetworkdLink(iface).Managed && v.HaveErr == nil {
