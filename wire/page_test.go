@@ -23,6 +23,7 @@ var pages = map[string]wiretest.Step{
 	"XHTML":                  {Body: new(`<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"/>`)},
 	"fragment":               {Body: new("<h1>It works!</h1>")},
 	"HTML by its type alone": {Body: new("<a/>"), Header: map[string]string{"Content-Type": "Text/HTML; charset=utf-8"}},
+	"text/html":              {Body: new("<a/>"), Header: map[string]string{"Content-Type": "text/html"}},
 	"text":                   {Body: new("OK")},
 	"a number":               {Body: new("200")},
 	"text like JSON":         {Body: new("[proxy] sign in")},

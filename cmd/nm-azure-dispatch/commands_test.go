@@ -46,6 +46,7 @@ func TestCheckInCommand(t *testing.T) {
 
 // While the nameservers cannot be configured, the command says once what it waits for.
 func TestCheckInWaits(t *testing.T) {
+	beside(t)
 	inside(t, func(t *testing.T, m *machine) {
 		_, _, resolved := daemons(t)
 		resolved.Fail("org.freedesktop.DBus.Error.Failed")

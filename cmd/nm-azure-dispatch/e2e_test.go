@@ -3,6 +3,9 @@ package main_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/bustest"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
@@ -47,8 +51,18 @@ func TestEvent(t *testing.T) {
 		server, journal := m.wireServer(wiretest.Script{}), m.journald()
 		calls := bus.Monitor(t, nm.Conn, resolved.Conn)
 
-		if status, stderr := m.event("lo", "up", leaseEnv); status != 0 || stderr != "" {
+		umask := syscall.Umask(0o777) // the program has its own: every user can read the records
+		status, stderr := m.event("lo", "up", leaseEnv)
+		syscall.Umask(umask)
+		if status != 0 || stderr != "" {
 			t.Errorf("status %d, stderr %q", status, stderr)
+		}
+		for name, want := range map[string]os.FileMode{"": os.ModeDir | 0o755, "check-in.json": 0o644, "links": os.ModeDir | 0o755, "links/1.json": 0o644} {
+			fi, err := os.Stat(filepath.Join("/run/nm-azure-dispatch", name))
+			m.must(err)
+			if fi.Mode() != want {
+				t.Errorf("mode of %q is %v, want %v", name, fi.Mode(), want)
+			}
 		}
 		if diff := cmp.Diff([]string{"GET /machine/?comp=goalstate", "POST /machine/?comp=health"}, requests(server)); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
@@ -128,6 +142,66 @@ func TestNothingToDo(t *testing.T) {
 		}
 		if _, err := os.Lstat("/run/nm-azure-dispatch"); err == nil {
 			t.Error("the state directory was made")
+		}
+	})
+}
+
+// A device that has become a port loses what was pushed for it when it goes down.
+func TestDownOfPort(t *testing.T) {
+	inside(t, func(t *testing.T, m *machine) {
+		m.command("ip", "link", "add", "br0", "type", "bridge")
+		m.command("ip", "link", "add", "v0", "master", "br0", "type", "veth", "peer", "name", "v1")
+		m.must(syscall.Mount("sysfs", "/sys", "sysfs", 0, "")) // that of this network namespace
+		port, err := net.InterfaceByName("v0")
+		m.must(err)
+		bus, err := bustest.Start("/run/dbus/system_bus_socket")
+		m.must(err)
+		t.Cleanup(bus.Close)
+		bus.NetworkManager(t, nil, nil)
+		resolved := bus.Resolved(t, int32(port.Index))
+		resolved.Set([]bustest.Server{{Ifindex: int32(port.Index), Family: 2, Addr: []byte{10, 0, 0, 2}}}, nil)
+		id := strings.TrimSpace(read(t, "/proc/sys/kernel/random/boot_id"))
+		rec := boot.Link{Interface: "v0", State: boot.Pushed, Nameservers: []netip.Addr{netip.MustParseAddr("10.0.0.2")}}
+		m.must(boot.Store{Dir: "/run/nm-azure-dispatch", BootID: id}.WriteLink(port.Index, rec))
+		m.journald()
+		status, stderr := m.event("v0", "down")
+		if want := fmt.Sprintf("SetLinkDNS %d []", port.Index); status != 0 || stderr != "" || !slices.Contains(resolved.Calls(), want) {
+			t.Errorf("status %d, stderr %q, calls to resolved %v, want %s", status, stderr, resolved.Calls(), want)
+		}
+	})
+}
+
+// Where a read never returns, and so no context helps, the hook ends all the same.
+func TestHardStop(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes six seconds")
+	}
+	beside(t)
+	inside(t, func(t *testing.T, m *machine) {
+		m.must(syscall.Mount("test", "/sys/class", "tmpfs", 0, "mode=755"))
+		m.must(os.MkdirAll("/sys/class/net/lo", 0o755))
+		m.must(syscall.Mkfifo("/sys/class/net/lo/ifindex", 0o644))
+		status, stderr := m.event("lo", "up", leaseEnv)
+		if want := "nm-azure-dispatch: lo up: not done after 6s, stopped\n"; status != 1 || stderr != want {
+			t.Errorf("status %d, stderr %q, want 1 and %q", status, stderr, want)
+		}
+	})
+}
+
+// Only root changes anything or reports.
+func TestOnlyRoot(t *testing.T) {
+	inside(t, func(t *testing.T, m *machine) {
+		server := m.wireServer(wiretest.Script{})
+		for _, args := range []string{"hook lo dhcp4-change", "check-in", "check-in --server 168.63.129.16", "report-failure --reason x"} {
+			cmd := exec.Command(binary(), strings.Fields(args)...)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+			out, err := cmd.CombinedOutput()
+			if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "only root can do that: use sudo") {
+				t.Errorf("%s: %v: %s", args, err, out)
+			}
+		}
+		if got := requests(server); len(got) > 0 {
+			t.Errorf("requests %v", got)
 		}
 	})
 }

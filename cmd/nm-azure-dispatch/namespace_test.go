@@ -87,6 +87,13 @@ func inside(t *testing.T, f func(t *testing.T, m *machine)) {
 	}
 }
 
+// beside lets a test that mostly waits run beside others of its kind.
+func beside(t *testing.T) {
+	if os.Getenv(envInside) == "" {
+		t.Parallel()
+	}
+}
+
 // insideBench is inside for a benchmark, which continues there by itself.
 func insideBench(b *testing.B) {
 	b.Helper()
