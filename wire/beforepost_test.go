@@ -1,6 +1,11 @@
 package wire_test
 
 import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -93,4 +98,33 @@ func TestPosted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The server closes the connection when a POST is about to be written to it, and net/http repeats the request on another:
+// that is one POST.
+func TestPostRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		conns := make(chan net.Conn)
+		n.hosts[wire.DefaultAddr.String()+":80"] = conns
+		go func() {
+			first := <-conns
+			_, _ = http.ReadRequest(bufio.NewReader(first))
+			_, _ = fmt.Fprintf(first, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(minimal), minimal)
+			time.Sleep(time.Millisecond) // until the client waits for the POST to be read
+			_ = first.Close()
+			second := <-conns
+			if req, err := http.ReadRequest(bufio.NewReader(second)); err == nil {
+				_, _ = io.Copy(io.Discard, req.Body)
+			}
+			_, _ = io.WriteString(second, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		}()
+		r := n.reporter(wire.DefaultAddr)
+		var calls atomic.Int32
+		r.BeforePost = func() { calls.Add(1) }
+		out, err := r.Report(t.Context(), wire.Ready())
+		if err != nil || out.N != 1 || len(n.dials) != 2 || calls.Load() != 1 {
+			t.Errorf("accepted at attempt %d, %v, with %d connections and %d calls; want 1, nil, 2, 1", out.N, err, len(n.dials), calls.Load())
+		}
+	})
 }

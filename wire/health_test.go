@@ -15,7 +15,7 @@ import (
 )
 
 func TestHealth(t *testing.T) {
-	gs := wire.GoalState{Incarnation: "7", ContainerID: "2a5f3c1e-0b7d-4f55-9a41-6f1f0c9be2d3", InstanceID: `R&D "<vm>"`}
+	gs := wire.GoalState{Incarnation: "7", ContainerID: "2a5f3c1e <c>", InstanceID: `R&D "<vm>"`}
 	tests := []struct {
 		name   string
 		health wire.Health
