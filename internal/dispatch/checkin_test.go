@@ -166,6 +166,14 @@ func TestSameFailureSaidOnce(t *testing.T) {
 		if n := said(refused); n != 1 {
 			t.Errorf("a minute later: %d entries, want 1: %v", n, w.did)
 		}
+		rec, err := w.records.CheckIn()
+		rec.UpdatedAt = rec.UpdatedAt.Add(time.Hour)
+		if err := errors.Join(err, w.records.WriteCheckIn(rec)); err != nil {
+			t.Fatal(err)
+		}
+		if n := said(refused); n != 1 {
+			t.Errorf("after the clock was set back: %d entries, want 1: %v", n, w.did)
+		}
 	})
 }
 

@@ -159,7 +159,35 @@ func TestDomainsWithoutReply(t *testing.T) {
 	}
 }
 
-// Nothing is kept for a link that is gone, on down and on any other event.
+// A profile without DHCP that replaces the one of the lease, with other servers: its up has no lease variables, and what
+// was pushed is removed all the same.
+func TestStaticAfterPush(t *testing.T) {
+	w := healthy()
+	w.must(t, nm.Up)
+	w.dev.Lease, w.dns.Nameservers = nil, addrs("10.0.0.9")
+	if _, err := w.run(t, nm.Up); err != nil {
+		t.Error(err)
+	}
+	w.has(t, "static", "")
+}
+
+// A link that was left is recorded as that only for as long as it is.
+func TestLeftNoLonger(t *testing.T) {
+	w := healthy()
+	config := w.dns
+	w.dns = nm.DNSConfig{}
+	w.must(t, nm.Up)
+	if rec := w.records.Links()[2]; rec.State != boot.Left {
+		t.Errorf("record %+v, want left", rec)
+	}
+	w.dns, w.resolved.Nameservers = config, []resolv.Server{{Addr: addrs("168.63.129.16")[0]}, {Addr: addrs("10.0.0.1")[0]}}
+	w.must(t, nm.Up)
+	if rec := w.records.Links()[2]; rec.State != boot.None || rec.Reason != "" {
+		t.Errorf("record %+v, want none", rec)
+	}
+}
+
+// Nothing is kept for a link that is gone, on down and on any other event, nor by the unit.
 func TestGoneLink(t *testing.T) {
 	for _, action := range []nm.Action{nm.Down, nm.DHCP4Change} {
 		w := healthy()
@@ -172,6 +200,17 @@ func TestGoneLink(t *testing.T) {
 		if err != nil || len(left) > 0 {
 			t.Errorf("%s: left %v, %v", action, left, err)
 		}
+	}
+	w := healthy()
+	w.must(t, nm.Up)
+	w.indexErr, w.route = fs.ErrNotExist, false
+	env := w.env()
+	env.Connect = func(context.Context) (*dispatch.Bus, error) { return w.bus, nil }
+	if err := env.FinishNameservers(t.Context(), func(error) {}); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(w.records.Dir + "/links"); err != nil || len(left) > 0 {
+		t.Errorf("the unit: left %v, %v", left, err)
 	}
 }
 
