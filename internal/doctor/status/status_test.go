@@ -73,6 +73,15 @@ func record(m *machine.Snapshot, iface string, rec boot.Link) {
 	m.Records.Links[iface] = machine.Seen[boot.Link]{V: rec}
 }
 
+// A record does not make nameservers ours that are others by now.
+func TestNotFromUs(t *testing.T) {
+	m := healthy()
+	record(m, "eth0", boot.Link{State: boot.Pushed, Nameservers: []netip.Addr{other}})
+	if from := status.Of(m).Links[0].From; from != "networkmanager" {
+		t.Errorf("from %q, want networkmanager, which wants what the link has", from)
+	}
+}
+
 func TestStatus(t *testing.T) {
 	tests := []struct {
 		name   string // of the golden files
