@@ -119,6 +119,7 @@ func TestFailedInInitrd(t *testing.T) {
 // of the runs before.
 func TestRecordWhileTrying(t *testing.T) {
 	w := &world{}
+	var started time.Time
 	for run := range 2 {
 		if _, err := w.checkIn(t, errors.New("refused")).Run(t.Context(), otherServer, wire.Ready(), false); err == nil {
 			t.Fatal("no error")
@@ -129,6 +130,12 @@ func TestRecordWhileTrying(t *testing.T) {
 		}
 		if rec.State != boot.Trying || rec.Source != boot.FromConstant || rec.WireServer != wire.DefaultAddr.String() || rec.Attempts != 2*(run+1) || rec.LastError != "refused" {
 			t.Errorf("run %d: record %+v", run, rec)
+		}
+		if run == 0 {
+			started = rec.StartedAt
+		}
+		if rec.StartedAt.IsZero() || !rec.StartedAt.Equal(started) {
+			t.Errorf("run %d: started at %v, want the time of the first run, %v", run, rec.StartedAt, started)
 		}
 	}
 }
@@ -253,7 +260,7 @@ func TestFollowsTheRecord(t *testing.T) {
 }
 
 func TestTargetOf(t *testing.T) {
-	own := addrs("10.0.0.5")
+	own := addrs("10.0.0.5 168.63.129.16") // a test bed can have the default address
 	for addr, want := range map[string]string{
 		"168.63.129.16": "", "100.64.0.7": "",
 		"10.0.0.4":    "option 245: 10.0.0.4 is an address of this machine",

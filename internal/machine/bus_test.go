@@ -94,7 +94,7 @@ func (p profile) GetSettings() (map[string]props, *dbus.Error) { return p.settin
 
 const nmPath = "/org/freedesktop/NetworkManager"
 
-// two is a NetworkManager with a device that has a lease, and one that has not.
+// two is a NetworkManager with a device that has a lease, and one that has not. A third has an IP interface of another name, as with PPP.
 var two = objects{
 	nmPath: {"org.freedesktop.NetworkManager": variants("Version", "1.52.1", "GlobalDnsConfiguration", props{})},
 	nmPath + "/DnsManager": {"org.freedesktop.NetworkManager.DnsManager": variants("Mode", "default", "RcManager", "symlink",
@@ -104,7 +104,7 @@ var two = objects{
 		"Dhcp4Config", dbus.ObjectPath(nmPath+"/DHCP4Config/1"))},
 	nmPath + "/Devices/3": {"org.freedesktop.NetworkManager.Device": variants("Interface", "eth1", "IpInterface", "", "Managed", true,
 		"State", uint32(30), "StateReason", struct{ A, B uint32 }{30, 5}, "ActiveConnection", dbus.ObjectPath("/"), "Dhcp4Config", dbus.ObjectPath("/"))},
-	nmPath + "/Devices/4": {"org.freedesktop.NetworkManager.Device": variants("Interface", "veth9", "IpInterface", "veth9", "Managed", true,
+	nmPath + "/Devices/4": {"org.freedesktop.NetworkManager.Device": variants("Interface", "ttyUSB0", "IpInterface", "veth9", "Managed", true,
 		"State", uint32(100), "ActiveConnection", dbus.ObjectPath(nmPath+"/ActiveConnection/2"), "Dhcp4Config", dbus.ObjectPath("/"))},
 	nmPath + "/DHCP4Config/1": {"org.freedesktop.NetworkManager.DHCP4Config": variants("Options",
 		variants("ip_address", "10.77.0.50", "domain_name_servers", "168.63.129.16", "private_245", "a8:3f:81:10"))},
