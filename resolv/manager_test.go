@@ -1,11 +1,14 @@
 package resolv_test
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/godbus/dbus/v5"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -125,6 +128,23 @@ func TestStart(t *testing.T) {
 		if tt.err == nil || strings.Contains(tt.err.Error(), "Spawn.ChildExited") != tt.start {
 			t.Errorf("%s: %v; tries to start it: want %v", tt.name, tt.err, tt.start)
 		}
+	}
+}
+
+// A resolved that does not answer, or exits, keeps no run waiting that flushes its caches.
+func TestFlushDoesNotWait(t *testing.T) {
+	bus := bustest.New(t)
+	resolved := bus.Resolved(t, 2)
+	end := make(chan struct{})
+	t.Cleanup(func() { close(end) })
+	flush := map[string]any{"FlushCaches": func() *dbus.Error { <-end; return nil }}
+	if err := resolved.Conn.ExportMethodTable(flush, "/org/freedesktop/resolve1", "org.freedesktop.resolve1.Manager"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := resolv.NewManager(bus.Connect(t)).FlushCaches(ctx); err != nil {
+		t.Error(err)
 	}
 }
 

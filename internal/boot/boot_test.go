@@ -401,6 +401,25 @@ func TestNoLock(t *testing.T) {
 	}
 }
 
+// What is no regular file is no lock: it is neither followed nor opened.
+func TestLockInTheWay(t *testing.T) {
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	for name, put := range map[string]func(file string) error{
+		"symlink": func(file string) error { return os.Symlink(elsewhere, file) },
+		"FIFO":    func(file string) error { return syscall.Mkfifo(file, 0o600) },
+	} {
+		d := newDir(t)
+		must(t, os.Mkdir(d.Dir, 0o755))
+		must(t, put(filepath.Join(d.Dir, "check-in.lock")))
+		if _, err := d.LockCheckIn(); err == nil || errors.Is(err, boot.ErrLocked) {
+			t.Errorf("%s: %v, want an error that is not ErrLocked", name, err)
+		}
+	}
+	if _, err := os.Lstat(elsewhere); err == nil {
+		t.Error("the link was followed")
+	}
+}
+
 // A lock whose file was removed while a run opened it protects nothing.
 func TestRemovedLock(t *testing.T) {
 	d := newDir(t)
