@@ -599,6 +599,9 @@ func TestDomainsChange(t *testing.T) {
 	if got, err := w.run(t, nm.Up, lease); err != nil || !slices.Contains(got, "start nm-azure-checkin.service") {
 		t.Errorf("not handed over: %v, %v", got, err)
 	}
+	if rec := w.records.Links()[2]; len(rec.Domains) > 0 {
+		t.Errorf("record %+v, want no domains: they were refused", rec)
+	}
 	w.domainsErr = nil
 	for _, domain := range []string{"a.example", "b.example"} {
 		w.dns.Domains = []string{domain}

@@ -187,6 +187,36 @@ func TestLeftNoLonger(t *testing.T) {
 	}
 }
 
+// What resolved refused to remove stays recorded, for the unit.
+func TestRefusedUndo(t *testing.T) {
+	w := healthy()
+	w.must(t, nm.Up)
+	w.dns, w.route, w.setErrs = nm.DNSConfig{}, false, []error{errors.New("refused")}
+	if got := w.must(t, nm.Down); !slices.Contains(got, "start nm-azure-checkin.service") {
+		t.Errorf("not handed over: %v", got)
+	}
+	if rec := w.records.Links()[2]; rec.State != boot.Pushed {
+		t.Errorf("record %+v, want it to stay", rec)
+	}
+	w.must(t, nm.Down)
+	w.has(t, "down again", "")
+}
+
+// A down never reports, although nothing was reported yet and no bus tells of a lease.
+func TestNoReportOnDown(t *testing.T) {
+	w := healthy()
+	w.report = func(context.Context, *wire.Reporter) (wire.Outcome, error) {
+		return wire.Outcome{Attempts: 1}, errors.New("refused")
+	}
+	w.must(t, nm.Up)
+	w.has(t, "up", leaseServers)
+	w.connectErr = errors.New("no such file")
+	got, _ := w.run(t, nm.Down)
+	if slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "report ") }) {
+		t.Errorf("did %v", got)
+	}
+}
+
 // Nothing is kept for a link that is gone, on down and on any other event, nor by the unit.
 func TestGoneLink(t *testing.T) {
 	for _, action := range []nm.Action{nm.Down, nm.DHCP4Change} {
