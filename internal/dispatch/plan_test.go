@@ -219,3 +219,28 @@ func TestDecideUsable(t *testing.T) {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }
+
+// Only an entry that is missing by a fault is replaced by IP4Config: not one that a setting has removed.
+func TestEntryLost(t *testing.T) {
+	pushed := boot.Link{State: boot.Pushed}
+	tests := []struct {
+		name      string
+		view      LinkView
+		reapplied bool
+		want      bool
+	}{
+		{"after a push", LinkView{Activated: true, Record: pushed}, false, true},
+		{"after a reapply", LinkView{Activated: true}, true, true},
+		{"neither", LinkView{Activated: true}, false, false},
+		{"not activated", LinkView{Record: pushed}, true, false},
+		{"unknown", LinkView{Activated: true, Record: pushed, DNSErr: errors.New("hangs")}, true, false},
+		{"global-dns", LinkView{Activated: true, Record: pushed, DNS: nm.DNSConfig{Global: true}}, true, false},
+		{"another link excludes it", LinkView{Activated: true, Record: pushed, DNS: nm.DNSConfig{Excluded: true}}, true, false},
+		{"there is one", LinkView{Activated: true, Record: pushed, DNS: nm.DNSConfig{Nameservers: addrs("10.0.0.1")}}, true, false},
+	}
+	for _, tt := range tests {
+		if got := tt.view.EntryLost(tt.reapplied); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
