@@ -518,10 +518,11 @@ func TestFirst(t *testing.T) {
 	if diff := cmp.Diff([]bool{true, false, true, false}, got); diff != "" {
 		t.Errorf("first (-want +got):\n%s", diff)
 	}
-	inTheWay := boot.Store{Dir: filepath.Join(dir.Dir, "a")}
-	for range 2 {
-		if !inTheWay.First("c") {
-			t.Error("no mark could be made, and yet it was not the first")
+	for _, d := range []string{filepath.Join(dir.Dir, "a"), "/proc/sys/kernel"} { // no directory, and one without new files
+		for range 2 {
+			if !(boot.Store{Dir: d}).First("c") {
+				t.Errorf("%s: no mark could be made, and yet it was not the first", d)
+			}
 		}
 	}
 }
