@@ -396,8 +396,8 @@ func TestPublicLock(t *testing.T) {
 // Where no file can be created there is no lock, which is not that another run holds it: the caller continues without.
 func TestNoLock(t *testing.T) {
 	d := boot.Store{Dir: "/proc/sys/kernel", BootID: thisBoot}
-	if _, err := d.LockCheckIn(); err == nil || errors.Is(err, boot.ErrLocked) || !strings.Contains(err.Error(), "check-in.lock") {
-		t.Errorf("%v, want an error about check-in.lock that is not ErrLocked", err)
+	if _, err := d.LockCheckIn(); err == nil || errors.Is(err, boot.ErrLocked) {
+		t.Errorf("%v, want an error that is not ErrLocked", err)
 	}
 }
 
