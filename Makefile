@@ -33,14 +33,15 @@ demo: root build deps ## shows the program on the newest Debian
 test: FUZZTIME := 5s
 test: root lint unit lab fuzz rpmlint lintian ## all tests; as root
 	@# Each of these needs one core most of the time.
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target verify-reproducible fresh
-	@$(MAKE) --no-print-directory boot-test initrd-test-quick
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target initrd-test-quick verify-reproducible fresh
+	@$(MAKE) --no-print-directory boot-test
 
 # All but what has a target of its own below. The race detector is for the packages that start goroutines; the others run the
 # program, or do one thing after the other. Many tests wait, so both run in parallel.
 UNIT_SKIP := -e /lab -e /boottest -e /faults -e /packaging/dracut
 UNIT_PLAIN := -e /nm-azure-dispatch$$ -e /packaging/ -e /azure$$ -e /bounded$$ -e /doctor -e /failure$$ -e /link$$ -e /term$$
 UNIT_BOTH := ./internal/dispatch # has a test that is not for the race detector
+UNIT_FIRST := ./wire # takes longest
 unit: TOOLS += gcc:gcc /usr/include/stdlib.h:libc6-dev buildah:buildah
 unit: build deps ## what needs no lab, the concurrent parts with the race detector
 	$(GO) vet ./...
@@ -48,7 +49,7 @@ unit: build deps ## what needs no lab, the concurrent parts with the race detect
 unit-plain:
 	$(GO_TEST) -vet=off -shuffle=on -count=1 $$($(GO) list ./... | grep -v $(UNIT_SKIP) | grep $(UNIT_PLAIN)) $(UNIT_BOTH)
 unit-race:
-	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO_TEST) -race -vet=off -shuffle=on -count=1 \
+	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO_TEST) -race -vet=off -shuffle=on -count=1 $(UNIT_FIRST) \
 		$$($(GO) list ./... | grep -v $(UNIT_SKIP) | grep -v $(UNIT_PLAIN))
 
 lab: root build deps ## the program on the real daemons, RUN=TestName for one test; as root

@@ -86,25 +86,29 @@ func TestPosted(t *testing.T) {
 	}
 	for name, script := range tests {
 		t.Run(name, func(t *testing.T) {
-			r, _ := serve(t, script)
-			var calls, posted atomic.Int32
-			r.BeforePost = func() { calls.Add(1) }
-			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-			defer stop()
-			r.OnAttempt = func(a wire.Attempt) {
-				if a.Posted {
-					posted.Add(1)
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork(t)
+				n.serve(wire.DefaultAddr, script)
+				r := n.reporter(wire.DefaultAddr)
+				var calls, posted atomic.Int32
+				r.BeforePost = func() { calls.Add(1) }
+				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+				defer stop()
+				r.OnAttempt = func(a wire.Attempt) {
+					if a.Posted {
+						posted.Add(1)
+					}
+					if a.N == 4 { // the first at the JSON endpoint
+						stop()
+					}
 				}
-				if a.N == 4 { // the first at the JSON endpoint
-					stop()
+				if _, err := r.Report(ctx, wire.Ready()); !errors.Is(err, context.Canceled) {
+					t.Error(err)
 				}
-			}
-			if _, err := r.Report(ctx, wire.Ready()); !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
-			if calls.Load() != posted.Load() || posted.Load() == 0 {
-				t.Errorf("%d calls, %d attempts posted", calls.Load(), posted.Load())
-			}
+				if calls.Load() != posted.Load() || posted.Load() == 0 {
+					t.Errorf("%d calls, %d attempts posted", calls.Load(), posted.Load())
+				}
+			})
 		})
 	}
 }
