@@ -33,8 +33,8 @@ demo: root build deps ## shows the program on the newest Debian
 test: FUZZTIME := 5s
 test: root lint unit lab fuzz rpmlint lintian ## all tests; as root
 	@# Each of these needs one core most of the time.
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target initrd-test-quick verify-reproducible fresh
-	@$(MAKE) --no-print-directory boot-test
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target verify-reproducible fresh
+	@$(MAKE) --no-print-directory boot-test initrd-test-quick
 
 # All but what has a target of its own below. The race detector is for the packages that start goroutines; the others run the
 # program, or do one thing after the other. Many tests wait, so both run in parallel.

@@ -119,7 +119,7 @@ func (g guest) reports() int {
 // wantReports waits for this number of reports, and checks that there are no more, apart from those that are unseen.
 func (g guest) wantReports(n int) {
 	g.t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); g.reports() < n && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(5 * time.Minute); g.reports() < n && time.Now().Before(deadline); {
 		time.Sleep(100 * time.Millisecond)
 	}
 	g.settle()

@@ -86,7 +86,7 @@ func (g guest) checkEnforced() {
 	g.run("ln -sf /usr/libexec/nm-azure-dispatch /usr/lib/NetworkManager/dispatcher.d/90-nm-azure-dispatch && " + event)
 	// Under its link's name, and not in the policy's denials: CentOS Stream 9 has this one in a dontaudit rule.
 	const denied = "journalctl -b -q -t 90-nm-azure-dispatch -o verbose --output-fields=_SELINUX_CONTEXT"
-	for deadline := time.Now().Add(time.Minute); !slices.Contains(g.domains(denied, "_SELINUX_CONTEXT="), "NetworkManager_dispatcher_t"); {
+	for deadline := time.Now().Add(5 * time.Minute); !slices.Contains(g.domains(denied, "_SELINUX_CONTEXT="), "NetworkManager_dispatcher_t"); {
 		if time.Now().After(deadline) {
 			g.fatal("the program, linked to directly, does not say that it may not read the kernel command line")
 		}

@@ -176,7 +176,7 @@ func archive(t *testing.T, files map[string]string) []byte {
 }
 
 // limit is for an emulated machine on a busy host.
-const limit = 5 * time.Minute
+const limit = 10 * time.Minute
 
 // posts waits until the WireServer has accepted so many reports, and returns their bodies.
 func (m machine) posts(n int) []string {

@@ -51,7 +51,7 @@ const (
 )
 
 // bootLimit is for a virtual machine without hardware virtualization while the host is busy.
-const bootLimit = 4 * time.Minute
+const bootLimit = 10 * time.Minute
 
 // NewVM makes the root file system of a virtual machine, and its cloud. Start boots it.
 func NewVM(ctx context.Context, c VMConfig) (*VM, error) {
