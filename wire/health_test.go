@@ -3,7 +3,6 @@ package wire_test
 import (
 	"encoding/json"
 	"encoding/xml"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/golden"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
@@ -25,20 +25,9 @@ func TestHealth(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			golden(t, tt.name+".xml", tt.health.XML(gs))
-			golden(t, tt.name+".json", append(tt.health.JSON(), '\n'))
+			golden.Check(t, filepath.Join("testdata", tt.name+".xml"), string(tt.health.XML(gs)))
+			golden.Check(t, filepath.Join("testdata", tt.name+".json"), string(tt.health.JSON())+"\n")
 		})
-	}
-}
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	want, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/bustest"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/golden"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/wiretest"
 )
 
@@ -77,9 +78,9 @@ func TestEvent(t *testing.T) {
 		if diff := cmp.Diff(want, resolved.Calls()); diff != "" {
 			t.Errorf("calls to resolved (-want +got):\n%s", diff)
 		}
-		golden(t, "journal/up.golden", journal.taken(t))
-		golden(t, "check-in.json.golden", read(t, "/run/nm-azure-dispatch/check-in.json"))
-		golden(t, "link.json.golden", read(t, "/run/nm-azure-dispatch/links/1.json"))
+		compare(t, "journal/up.golden", journal.taken(t))
+		compare(t, "check-in.json.golden", read(t, "/run/nm-azure-dispatch/check-in.json"))
+		compare(t, "link.json.golden", read(t, "/run/nm-azure-dispatch/links/1.json"))
 		withPush := len(calls()) // Hello among them
 		if withPush > 10 {       // FlushCaches among them, which is not waited for
 			t.Errorf("%d calls with a push, want at most 10: %v", withPush, calls())
@@ -234,16 +235,16 @@ func TestNoJournal(t *testing.T) {
 		m.wireServer(wiretest.Script{})
 		status, stderr := m.event("lo", "up", leaseEnv)
 		lines := strings.Split(strings.TrimSpace(stderr), "\n")
-		golden(t, "stderr.golden", strings.Join(lines, "\n\n"))
+		compare(t, "stderr.golden", strings.Join(lines, "\n\n"))
 		if status != 0 {
 			t.Errorf("status %d", status)
 		}
 	})
 }
 
-// golden compares with a file, in which what changes from run to run is left out, and messages are the names of their kinds.
-// UPDATE_GOLDEN=1 writes the files.
-func golden(t *testing.T, name, got string) {
+// compare compares with a golden file, in which what changes from run to run is left out, and messages are the names of
+// their kinds.
+func compare(t *testing.T, name, got string) {
 	t.Helper()
 	for _, re := range []string{`(after_boot_ms"?[=:] ?)\d+`, `(NM_AZURE_AFTER_BOOT_MS=)\d+`, `((?:boot_id|_at)": )"[^"]*"`, `(:)\d{4,5}(->)`} {
 		got = regexp.MustCompile(re).ReplaceAllString(got, "${1}X")
@@ -254,15 +255,7 @@ func golden(t *testing.T, name, got string) {
 	entries := regexp.MustCompile(`\n\n+`).Split(strings.TrimSpace(got), -1) // the journal's, in no certain order
 	slices.Sort(entries)
 	got = strings.Join(entries, "\n\n") + "\n"
-	file := filepath.Join("testdata", name)
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff(read(t, file), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
+	golden.Check(t, filepath.Join("testdata", name), got)
 }
 
 func read(t *testing.T, name string) string {

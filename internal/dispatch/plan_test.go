@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/golden"
 )
 
 func addrs(s string) (out []netip.Addr) {
@@ -127,13 +127,7 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
-	golden, err := os.ReadFile("testdata/decide.golden")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(golden), traces.String()); diff != "" {
-		t.Errorf("traces, testdata/decide.golden (-want +got):\n%s", diff)
-	}
+	golden.Check(t, "testdata/decide.golden", traces.String())
 }
 
 // A server with a port or a name is not the plain one that we push, nor is DNS

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/networkd"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/golden"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
 
@@ -592,7 +594,7 @@ func TestSteps(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
-	golden(t, "texts.golden", texts.String())
+	golden.Check(t, filepath.Join("testdata", "texts.golden"), texts.String())
 }
 
 // Texts for a machine without NetworkManager do not mention it.

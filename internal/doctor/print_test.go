@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,31 +11,11 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/term"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/golden"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/schematest"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
-}
 
 // The output for people, and the JSON, of a machine that is well, of one with
 // several faults, and of one that is not Azure.
@@ -65,7 +44,7 @@ func TestOutput(t *testing.T) {
 			if err := errors.Join(r.Print(&plain, false), r.Print(&colour, true)); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, tt.name+".txt", plain.String())
+			golden.Check(t, filepath.Join("testdata", tt.name+".txt"), plain.String())
 			for line := range strings.Lines(plain.String()) {
 				command := strings.HasPrefix(line, "     ") && !strings.HasPrefix(line, "      ") // whole, to be copied
 				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > term.Width && !command {
@@ -85,7 +64,7 @@ func TestOutput(t *testing.T) {
 			if err := enc.Encode(r); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, tt.name+".json", b.String())
+			golden.Check(t, filepath.Join("testdata", tt.name+".json"), b.String())
 			schematest.Check(t, "../../docs/schema/doctor.json", r)
 		})
 	}

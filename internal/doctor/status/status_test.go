@@ -4,17 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"io/fs"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor/status"
@@ -23,10 +19,9 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/networkd"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/golden"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/schematest"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 const bootID = "b0070001-0000-4000-8000-000000000001"
 
@@ -155,7 +150,7 @@ func TestStatus(t *testing.T) {
 			if err := errors.Join(s.Print(&text, false), s.Print(&colour, true)); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, tt.name+".txt", text.String())
+			golden.Check(t, filepath.Join("testdata", tt.name+".txt"), text.String())
 			for line := range strings.Lines(text.String()) {
 				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > term.Width {
 					t.Errorf("%d columns: %s", n, line)
@@ -168,25 +163,8 @@ func TestStatus(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, tt.name+".json", string(b)+"\n")
+			golden.Check(t, filepath.Join("testdata", tt.name+".json"), string(b)+"\n")
 			schematest.Check(t, "../../../docs/schema/status.json", s)
 		})
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
 	}
 }

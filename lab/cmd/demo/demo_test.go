@@ -9,17 +9,12 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/term"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/golden"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/lab"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/program"
 )
-
-var update = flag.Bool("update", false, "write the golden file")
-
-const golden = "lab/cmd/demo/testdata/demo.golden"
 
 func TestMain(m *testing.M) {
 	lab.Main()
@@ -49,18 +44,9 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%q is longer than %d columns, or in colour", line, term.Width)
 		}
 	}
-	got := mask(b.String())
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("output (-want +got):\n%s\n%s", diff, b.String())
+	golden.Check(t, "lab/cmd/demo/testdata/demo.golden", mask(b.String()))
+	if t.Failed() {
+		t.Log(b.String())
 	}
 }
 
