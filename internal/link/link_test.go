@@ -3,16 +3,13 @@ package link_test
 import (
 	"io/fs"
 	"os"
-	"os/exec"
-	"runtime"
-	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/link"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/namespace"
 )
 
 func TestIndex(t *testing.T) {
@@ -82,27 +79,13 @@ func routes(table string) fs.FS {
 
 // The kernel lists routes by metric, and those that drop packets without an interface.
 func TestKernelsDefaultRoutes(t *testing.T) {
-	if _, err := exec.LookPath("ip"); err != nil || os.Geteuid() != 0 {
-		if os.Getenv("CI") != "" {
-			t.Fatal("CI must have ip (apt-get install iproute2) and run this as root")
-		}
-		t.Skip("only root can make a network namespace, and ip has to be there")
-	}
-	runtime.LockOSThread() // for good: the thread ends with the test, and the namespace with it
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range []string{
+	namespace.Thread(t,
 		"link add eth0 type veth peer name eth1", "link add eth2 type veth peer name eth3",
 		"link set eth0 up", "link set eth1 up", "link set eth2 up", "link set eth3 up",
 		"route add default dev eth1 metric 200", "route add default dev eth0 metric 100", "route add default dev eth2 metric 150",
 		"route add blackhole default metric 1", "route add unreachable default metric 2", "route add prohibit default metric 3",
 		"route add 0.0.0.0/1 dev eth3", "route add 128.0.0.0/1 dev eth3", "route add default dev eth3 table 300",
-	} {
-		if out, err := exec.Command("ip", strings.Fields(args)...).CombinedOutput(); err != nil {
-			t.Fatalf("ip %s: %v: %s", args, err, out)
-		}
-	}
+	)
 	table, err := os.ReadFile("/proc/thread-self/net/route")
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/netlink"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/test/namespace"
 )
 
 var server = netip.MustParseAddr("168.63.129.16")
@@ -25,27 +25,14 @@ var server = netip.MustParseAddr("168.63.129.16")
 // (index 200, 10.0.0.4/24), up.
 func network(t *testing.T) {
 	t.Helper()
-	if _, err := exec.LookPath("ip"); err != nil || os.Geteuid() != 0 {
-		if os.Getenv("CI") != "" {
-			t.Fatal("CI must have ip (apt-get install iproute2) and run this as root")
-		}
-		t.Skip("only root can make a network namespace, and ip has to be there")
-	}
-	runtime.LockOSThread() // for good: the thread ends with the test, and the namespace with it
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		t.Fatal(err)
-	}
-	ip(t, "link set lo up")
-	ip(t, "link add eth0 index 200 type veth peer name peer")
-	ip(t, "link set peer up")
-	ip(t, "link set eth0 up")
-	ip(t, "address add 10.0.0.4/24 dev eth0")
+	namespace.Thread(t, "link set lo up", "link add eth0 index 200 type veth peer name peer", "link set peer up", "link set eth0 up",
+		"address add 10.0.0.4/24 dev eth0")
 }
 
-func ip(t *testing.T, args string) {
+func ip(t *testing.T, commands ...string) {
 	t.Helper()
-	if out, err := exec.Command("ip", strings.Fields(args)...).CombinedOutput(); err != nil {
-		t.Fatalf("ip %s: %v: %s", args, err, out)
+	if err := namespace.IP(commands...); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -5,11 +5,14 @@ package namespace
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
+	"testing"
 )
 
 // Command is this executable, started once more under a name in new namespaces, where it calls SetUp. It is
@@ -58,6 +61,22 @@ func Cmdline(s string) error {
 		return fmt.Errorf("mount /proc/cmdline: %w", err)
 	}
 	return nil
+}
+
+// Thread moves the thread of a test into a new network namespace, and runs commands of ip(8) there. Both end with the test.
+// Where there can be no namespace the test is skipped, and fails if CI is set.
+func Thread(t testing.TB, commands ...string) {
+	t.Helper()
+	if _, err := exec.LookPath("ip"); err != nil || os.Geteuid() != 0 {
+		if os.Getenv("CI") != "" {
+			t.Fatal("CI must have ip (apt-get install iproute2) and run this as root")
+		}
+		t.Skip("only root can make a network namespace, and ip has to be there")
+	}
+	runtime.LockOSThread() // for good: the thread ends with the test
+	if err := errors.Join(syscall.Unshare(syscall.CLONE_NEWNET), IP(commands...)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // IP runs commands of ip(8).
