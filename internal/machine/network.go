@@ -140,7 +140,7 @@ func (s *Snapshot) servers() []netip.Addr {
 	}
 	servers = slices.DeleteFunc(slices.Clone(servers), IsStub)
 	if len(servers) == 0 {
-		servers = s.NM.V.DNSConfig(s.Interface).Nameservers
+		servers = s.LinkView(s.Interface).DNS.Nameservers
 	}
 	if l := s.Lease(); len(servers) == 0 && l != nil {
 		servers = l.Nameservers
