@@ -17,11 +17,8 @@ const idPath = "proc/sys/kernel/random/boot_id"
 // the file system from / on.
 func ID(root fs.FS) (string, error) {
 	b, err := fs.ReadFile(root, idPath)
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err // its path lacks the slash
-	}
 	if err != nil {
-		return "", fmt.Errorf("boot: boot ID: /%s: %w", idPath, err)
+		return "", fmt.Errorf("boot: boot ID: /%s: %w", idPath, errors.Unwrap(err)) // its path lacks the slash
 	}
 	id := strings.TrimSpace(string(b))
 	if len(id) != len("00000000-0000-0000-0000-000000000000") || strings.Trim(id, "0123456789abcdef-") != "" {

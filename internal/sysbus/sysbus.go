@@ -17,10 +17,9 @@ const (
 	replaceJob  = "replace" // a queued job of the unit that is in conflict
 )
 
-// Connect returns the process-wide connection to the system bus, the one that
-// gonetworkmanager uses too, and closes it when ctx ends, which fails all calls
-// that are still waiting. It returns when limit ends even if the bus does not
-// answer: the library takes no context there.
+// Connect returns the process-wide connection to the system bus, and closes it when
+// ctx ends, which fails all calls that are still waiting. It returns when limit ends
+// even if the bus does not answer: the library takes no context there.
 func Connect(ctx, limit context.Context) (*dbus.Conn, error) {
 	type result struct {
 		conn *dbus.Conn
