@@ -23,7 +23,7 @@ func defineDoctor(flags *flag.FlagSet) func() (int, error) {
 		o.Name = s
 		return nil
 	})
-	flags.Func("interface", "check `INTERFACE`, by default that of the default route", func(s string) error {
+	flags.Func("interface", "check `INTERFACE`, by default the primary one, whose lease has the route to the WireServer", func(s string) error {
 		o.Interface = s
 		return nm.CheckInterface(s)
 	})
