@@ -323,7 +323,7 @@ type call struct{ Sender, Destination, Member string }
 
 // ourCalls are all that the program calls of NetworkManager and of resolved.
 var ourCalls = []string{
-	"FlushCaches", "Get", "GetAll", "GetDeviceByIpIface", "GetManagedObjects", "GetSettings", "ResolveHostname",
+	"FlushCaches", "Get", "GetAll", "GetManagedObjects", "GetSettings", "ResolveHostname",
 	"SetLinkDNS", "SetLinkDomains",
 }
 

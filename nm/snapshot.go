@@ -2,7 +2,6 @@ package nm
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -40,15 +39,22 @@ type Device struct {
 	State     uint32 // NMDeviceState; at the first dhcp4-change it is 70
 	Reason    uint32 // NMDeviceStateReason
 	Lease     *Lease // nil if there is no DHCPv4 lease, or not yet
-	External  bool   // configured by another program; only in a snapshot
+	External  bool   // configured by another program
 	Profile   Profile
-	IP4DNS    DNSConfig // what [Client.IP4DNSConfig] returns; only in a snapshot
+	// IP4DNS is what the device's IP4Config has: the servers of the profile and of the
+	// lease, after ipv4.ignore-auto-dns.
+	//
+	// NetworkManager 1.42.4 loses a link's entry of DnsManager.Configuration on a
+	// reapply after ipv6.method was changed, and then empties the link in resolved,
+	// while IP4Config still has the servers. Use it for a link without an entry,
+	// unless the link is excluded, and not before the device has been up for some
+	// time: the entry that excludes it may follow later (global-dns on 1.42.4).
+	IP4DNS DNSConfig
 
-	ip4Config, settings dbus.ObjectPath
+	settings dbus.ObjectPath
 }
 
-// Profile is a device's active connection profile, read by [ReadSnapshot] only.
-// Fields that cannot be read, because the profile is private to a user, are zero.
+// Profile is a device's active connection profile, of which [Read] has only the name.
 type Profile struct {
 	Name             string // "" if no profile is active
 	Method           string // ipv4.method
@@ -81,31 +87,12 @@ func (s Snapshot) Device(iface string) (found Device, ok bool) {
 }
 
 // DNSConfig returns the DNS configuration that NetworkManager wants for the interface.
-func (s Snapshot) DNSConfig(iface string) DNSConfig { return ParseDNSConfig(s.Configuration, iface) }
-
-// ReadSnapshot reads a snapshot, in one round trip and one more per active profile.
-// It starts no service; the error is ErrNotRunning without NetworkManager.
-func ReadSnapshot(ctx context.Context, conn *dbus.Conn) (Snapshot, error) {
-	c := NewClient(conn)
-	s, err := c.snapshot(ctx)
-	for i := range s.Devices {
-		d := &s.Devices[i]
-		var settings map[string]properties
-		if d.settings == "" || c.call(ctx, "profile", d.settings, gonetworkmanager.ConnectionGetSettings, &settings) != nil {
-			continue
-		}
-		ipv4 := settings["ipv4"]
-		d.Profile = Profile{
-			Name:             d.Profile.Name,
-			Method:           property[string](ipv4, "method"),
-			DNS:              len(property[[]string](ipv4, "dns-data")) > 0 || len(property[[]uint32](ipv4, "dns")) > 0,
-			IgnoreAutoDNS:    property[bool](ipv4, "ignore-auto-dns"),
-			IgnoreAutoRoutes: property[bool](ipv4, "ignore-auto-routes"),
-			NeverDefault:     property[bool](ipv4, "never-default"),
-			RouteTable:       property[uint32](ipv4, "route-table"),
-		}
+// DnsManager.Configuration may not have the global one yet, so its own property counts.
+func (s Snapshot) DNSConfig(iface string) DNSConfig {
+	if s.GlobalDNS {
+		return DNSConfig{Global: true}
 	}
-	return s, err
+	return ParseDNSConfig(s.Configuration, iface)
 }
 
 type properties = map[string]dbus.Variant
@@ -114,25 +101,28 @@ type properties = map[string]dbus.Variant
 func newSnapshot(objects map[dbus.ObjectPath]map[string]properties) Snapshot {
 	manager, dns := objects[managerPath][busName], objects[dnsPath][ifaceDNS]
 	s := Snapshot{
-		Version: property[string](manager, "Version"), GlobalDNS: globalDNS(manager),
-		DNSMode: property[string](dns, "Mode"), RcManager: property[string](dns, "RcManager"), Configuration: configuration(dns),
+		Version: property[string](manager, "Version"), GlobalDNS: len(property[properties](manager, "GlobalDnsConfiguration")) > 0,
+		DNSMode: property[string](dns, "Mode"), RcManager: property[string](dns, "RcManager"),
+	}
+	for _, entry := range property[[]properties](dns, "Configuration") {
+		s.Configuration = append(s.Configuration, plain(entry))
 	}
 	for _, path := range slices.Sorted(maps.Keys(objects)) {
 		if p, ok := objects[path][ifaceDevice]; ok {
+			// Not Connection.Active.Dhcp4Config: that is "/" before state 100.
 			dhcp4 := objects[property[dbus.ObjectPath](p, "Dhcp4Config")][ifaceDHCP4]
+			ip4 := objects[property[dbus.ObjectPath](p, "Ip4Config")][ifaceIP4]
 			active := objects[property[dbus.ObjectPath](p, "ActiveConnection")][ifaceActive]
-			d := newDevice(p, dhcp4, active)
-			d.IP4DNS = ip4DNS(objects[d.ip4Config][ifaceIP4])
-			s.Devices = append(s.Devices, d)
+			s.Devices = append(s.Devices, newDevice(p, dhcp4, ip4, active))
 		}
 	}
 	slices.SortStableFunc(s.Devices, func(a, b Device) int { return strings.Compare(a.Interface, b.Interface) })
 	return s
 }
 
-// newDevice decodes the properties of a device, of its DHCP4Config and of its active
-// connection, where there are any.
-func newDevice(p, dhcp4, active properties) Device {
+// newDevice decodes the properties of a device, of its DHCP4Config and IP4Config and of
+// its active connection, where there are any.
+func newDevice(p, dhcp4, ip4, active properties) Device {
 	d := Device{
 		// The lease belongs to the IP interface, which is not the device's own for
 		// PPP and the like.
@@ -141,7 +131,6 @@ func newDevice(p, dhcp4, active properties) Device {
 		State:     property[uint32](p, "State"),
 		External:  property[uint32](active, "StateFlags")&flagExternal != 0,
 		Profile:   Profile{Name: property[string](active, "Id")},
-		ip4Config: property[dbus.ObjectPath](p, "Ip4Config"),
 		settings:  property[dbus.ObjectPath](active, "Connection"),
 	}
 	if pair := property[[]any](p, "StateReason"); len(pair) == 2 {
@@ -151,28 +140,22 @@ func newDevice(p, dhcp4, active properties) Device {
 		lease := ParseLease(plain(options))
 		d.Lease = &lease
 	}
-	return d
-}
-
-func ip4DNS(ip4 properties) (c DNSConfig) {
 	var servers []string
 	for _, s := range property[[]properties](ip4, "NameserverData") {
 		servers = append(servers, property[string](s, "address"))
 	}
-	c.add(servers, property[[]string](ip4, "Domains"))
-	return c
+	d.IP4DNS.add(servers, property[[]string](ip4, "Domains"))
+	return d
 }
 
-func globalDNS(manager properties) bool {
-	return len(property[properties](manager, "GlobalDnsConfiguration")) > 0
-}
-
-func configuration(dns properties) []map[string]any {
-	var out []map[string]any
-	for _, entry := range property[[]properties](dns, "Configuration") {
-		out = append(out, plain(entry))
-	}
-	return out
+// add adds the settings of the section ipv4.
+func (p *Profile) add(ipv4 properties) {
+	p.Method = property[string](ipv4, "method")
+	p.DNS = len(property[[]string](ipv4, "dns-data")) > 0 || len(property[[]uint32](ipv4, "dns")) > 0
+	p.IgnoreAutoDNS = property[bool](ipv4, "ignore-auto-dns")
+	p.IgnoreAutoRoutes = property[bool](ipv4, "ignore-auto-routes")
+	p.NeverDefault = property[bool](ipv4, "never-default")
+	p.RouteTable = property[uint32](ipv4, "route-table")
 }
 
 func plain(props properties) map[string]any {

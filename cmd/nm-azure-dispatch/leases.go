@@ -78,12 +78,14 @@ func leases(ctx context.Context, root fs.FS) (devices []nm.Device, late bool, er
 	if err != nil {
 		return nil, false, err
 	}
+	var manager nm.Snapshot
 	var links []networkd.Link
 	var nmErr, networkdErr error
 	var wg sync.WaitGroup
-	wg.Go(func() { devices, nmErr = nm.NewClient(conn).Devices(limit) })
+	wg.Go(func() { manager, nmErr = nm.Read(limit, conn) })
 	wg.Go(func() { links, networkdErr = networkd.Describe(limit, conn) })
 	wg.Wait()
+	devices = manager.Devices
 	for _, l := range links {
 		if l.Lease != nil {
 			devices = append(devices, nm.Device{Interface: l.Name, Lease: l.Lease})

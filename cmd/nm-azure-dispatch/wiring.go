@@ -66,12 +66,9 @@ func connect(ctx, limit context.Context) (*dispatch.Bus, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, manager := nm.NewClient(conn), resolv.NewManager(conn)
+	manager := resolv.NewManager(conn)
 	return &dispatch.Bus{
-		Device:         client.Device,
-		DNSConfig:      client.DNSConfig,
-		IP4DNSConfig:   client.IP4DNSConfig,
-		GlobalDNS:      client.GlobalDNS,
+		NetworkManager: func(ctx context.Context) (nm.Snapshot, error) { return nm.Read(ctx, conn) },
 		LinkState:      manager.State,
 		SetNameservers: manager.SetNameservers,
 		SetDomains:     manager.SetDomains,

@@ -325,40 +325,36 @@ func TestTurn(t *testing.T) { synctest.Test(t, testTurn) }
 
 func testTurn(t *testing.T) {
 	d := newDir(t)
-	first, waited, err := d.LockLink(t.Context(), 2)
-	if waited || err != nil {
-		t.Fatalf("first: waited %v, %v", waited, err)
-	}
-	other, _, err := d.LockLink(t.Context(), 3)
+	first, err := d.LockLink(t.Context(), 2)
+	must(t, err)
+	other, err := d.LockLink(t.Context(), 3)
 	must(t, err)
 	other()
 	short, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	if _, waited, err := d.LockLink(short, 2); !waited || !errors.Is(err, boot.ErrLocked) {
-		t.Errorf("second, out of time: waited %v, %v", waited, err)
+	if _, err := d.LockLink(short, 2); !errors.Is(err, boot.ErrLocked) || errors.Is(err, boot.ErrQueued) || short.Err() == nil {
+		t.Errorf("second, out of time: %v", err)
 	}
 
 	got := make(chan func(), 1) // the one that gave up is in nobody's way
 	go func() {
-		end, waited, err := d.LockLink(t.Context(), 2)
-		if !waited || err != nil {
-			t.Errorf("second: waited %v, %v", waited, err)
-		}
+		end, err := d.LockLink(t.Context(), 2)
+		must(t, err)
 		got <- end
 	}()
 	synctest.Wait()
 	for range 2 {
-		if _, waited, err := d.LockLink(t.Context(), 2); waited || !errors.Is(err, boot.ErrLocked) {
-			t.Errorf("third: waited %v, %v; want ErrLocked at once", waited, err)
+		if _, err := d.LockLink(t.Context(), 2); !errors.Is(err, boot.ErrQueued) {
+			t.Errorf("third: %v; want ErrQueued at once", err)
 		}
 	}
 	first()
 	second := <-got
-	if _, waited, err := d.LockLink(canceled(t), 2); !waited || !errors.Is(err, boot.ErrLocked) {
-		t.Errorf("while the second looks another one may wait: waited %v, %v", waited, err)
+	if _, err := d.LockLink(canceled(t), 2); !errors.Is(err, boot.ErrLocked) || errors.Is(err, boot.ErrQueued) {
+		t.Errorf("while the second looks another one may wait: %v", err)
 	}
 	second()
-	end, _, err := d.LockLink(t.Context(), 2)
+	end, err := d.LockLink(t.Context(), 2)
 	must(t, err)
 	end()
 }

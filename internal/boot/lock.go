@@ -12,8 +12,12 @@ import (
 	"time"
 )
 
-// ErrLocked is returned if another process holds the lock.
-var ErrLocked = errors.New("another run holds the lock")
+// ErrLocked is returned if another process holds the lock, and ErrQueued, which wraps
+// it, if another process waits for it already.
+var (
+	ErrLocked = errors.New("another run holds the lock")
+	ErrQueued = fmt.Errorf("%w, and another one waits for it", ErrLocked)
+)
 
 // lockPoll is the time between tries while waiting for a lock.
 const lockPoll = 10 * time.Millisecond
@@ -25,28 +29,30 @@ const lockPoll = 10 * time.Millisecond
 func (s Store) LockCheckIn() (unlock func(), err error) { return s.lock(checkInLock) }
 
 // LockLink takes the lock of a link, and waits for it until ctx ends if no other
-// process is waiting already. Otherwise it returns ErrLocked at once with waited
-// false: the process that waits will read the state of the link later than the caller
-// could. waited reports whether state that was read before the call may be out of
-// date. Apart from that, the results are those of LockCheckIn.
-func (s Store) LockLink(ctx context.Context, ifindex int) (unlock func(), waited bool, err error) {
+// process is waiting already. Otherwise it returns ErrQueued at once: the process that
+// waits will read the state of the link later than the caller could. Apart from that,
+// the results are those of LockCheckIn.
+func (s Store) LockLink(ctx context.Context, ifindex int) (unlock func(), err error) {
 	name := path.Join(linksDir, strconv.Itoa(ifindex))
 	if unlock, err = s.lock(name + ".lock"); !errors.Is(err, ErrLocked) {
-		return unlock, false, err
+		return unlock, err
 	}
 	waiting, err := s.lock(name + ".next")
+	if errors.Is(err, ErrLocked) {
+		return nil, ErrQueued
+	}
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	defer waiting() // with the lock: another process may wait, as its event may be newer
 	for {
 		unlock, err = s.lock(name + ".lock")
 		if !errors.Is(err, ErrLocked) {
-			return unlock, true, err
+			return unlock, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, true, err
+			return nil, err
 		case <-time.After(lockPoll):
 		}
 	}

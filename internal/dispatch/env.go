@@ -38,10 +38,7 @@ type Env struct {
 
 // Bus has the calls over the system bus, and the query of a nameserver.
 type Bus struct {
-	Device         func(ctx context.Context, iface string) (nm.Device, error)
-	DNSConfig      func(ctx context.Context, iface string) (nm.DNSConfig, error)
-	IP4DNSConfig   func(ctx context.Context, dev nm.Device) (nm.DNSConfig, error) // replaces a lost DNSConfig
-	GlobalDNS      func(ctx context.Context) (bool, error)
+	NetworkManager func(ctx context.Context) (nm.Snapshot, error) // without profiles
 	LinkState      func(ctx context.Context, ifindex int) (resolv.State, error)
 	SetNameservers func(ctx context.Context, ifindex int, servers []netip.Addr) error
 	SetDomains     func(ctx context.Context, ifindex int, domains []string) error

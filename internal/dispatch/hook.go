@@ -30,23 +30,17 @@ const Unit = "nm-azure-checkin.service"
 // Hook handles Env.Event on an Azure VM.
 type Hook struct{ *CheckIn }
 
-// unfinished is what is pending of both tasks.
-type unfinished struct {
+// pending is what is not done of both tasks, and why.
+type pending struct {
 	checkIn     error // boot.ErrLocked: another process does it
 	record      boot.CheckIn
 	nameservers error
-	lease       answer // what was read for the check-in so far
 }
 
-// errNotBegun is the state of a pending task before its first run.
-var errNotBegun = errors.New("not begun")
-
-// Run performs both tasks, in parallel. After one second it hands over what is pending
-// to the unit; if that cannot be started, it continues up to the Budget. The error is
-// nil if everything is done or handed over.
+// Run performs both tasks, in parallel. What is not done after one second, or has
+// failed, it hands over to the unit; if that cannot be started, the tasks continue up
+// to the Budget. The error is nil if everything is done or handed over.
 func (h Hook) Run(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, Budget, fmt.Errorf("not done after %v", Budget))
-	defer cancel()
 	l := Link{Name: h.Event.Interface}
 	var err error
 	if l.Index, err = h.Index(l.Name); err != nil {
@@ -59,104 +53,107 @@ func (h Hook) Run(ctx context.Context) error {
 			return nil
 		}
 	}
-	pending := unfinished{nameservers: errNotBegun}
-	if _, done := h.CheckIn.Done(); !done && h.Event.Action != nm.Down {
-		pending.checkIn = errNotBegun
-	}
-	soon, cancelSoon := context.WithTimeoutCause(ctx, handOverAfter, fmt.Errorf("not done after %v", handOverAfter))
-	defer cancelSoon()
-	pending = h.tasks(soon, leaseLimit, l, pending)
-	if pending.checkIn == nil && pending.nameservers == nil {
-		return nil
-	}
-	unitErr := h.handOver(ctx, pending)
-	if unitErr == nil || pending.held() {
-		return nil
-	}
-	return h.giveUp(h.tasks(ctx, busLimit, l, pending), unitErr)
-}
-
-// held reports whether only a check-in is pending, which another process is doing.
-func (u unfinished) held() bool {
-	return u.nameservers == nil && errors.Is(u.checkIn, boot.ErrLocked)
-}
-
-// tasks runs the pending tasks until ctx ends. The lease is read once for both.
-func (h Hook) tasks(ctx context.Context, limit time.Duration, l Link, todo unfinished) (pending unfinished) {
-	var first *answer
-	pending.lease = todo.lease // NetworkManager may have stopped since then
-	if todo.checkIn != nil && (todo.lease.bus == nil || todo.lease.err != nil) {
-		pending.lease = h.read(ctx, limit, l)
-		first = &pending.lease
-	}
-	var wg sync.WaitGroup
-	if todo.nameservers != nil {
-		wg.Go(func() { pending.nameservers = h.reconcile(ctx, l, first) })
-	}
-	if todo.checkIn != nil {
-		wg.Go(func() { pending.record, pending.checkIn = h.checkIn(ctx, pending.lease) })
-	}
-	wg.Wait()
-	return pending
-}
-
-// checkIn checks in if the lease is that of the primary interface: the WireServer
-// may not answer others. Without an answer it uses the default address.
-func (h Hook) checkIn(ctx context.Context, a answer) (boot.CheckIn, error) {
-	var t Target
-	switch {
-	case errors.Is(a.err, nm.ErrNoDevice):
-		return boot.CheckIn{}, nil
-	case a.err != nil:
-		t = DefaultTarget(h.Event.Interface, "the lease cannot be read: "+a.err.Error())
-	case a.dev.Lease == nil || !a.dev.Lease.Primary():
-		return boot.CheckIn{}, nil
-	default:
-		t = TargetOf(a.dev.Interface, *a.dev.Lease, h.OwnAddrs())
-	}
-	rec, err := h.CheckIn.Run(ctx, t, wire.Ready(), false)
-	if errors.Is(err, ErrDone) {
-		err = nil
-	}
-	return rec, err
-}
-
-// handOver starts the unit. If another process holds the lock of the check-in, the
-// unit waits for it, and continues if it is killed.
-func (h Hook) handOver(ctx context.Context, pending unfinished) error {
-	limit, cancel := within(ctx, handOverLimit)
+	ctx, cancel := context.WithTimeoutCause(ctx, Budget, fmt.Errorf("not done after %v", Budget))
 	defer cancel()
-	bus, err := h.Connect(limit)
-	if err == nil {
-		err = bus.StartUnit(limit, Unit)
+	tasks, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var p pending
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p = h.tasks(tasks, l)
+	}()
+	select {
+	case <-done:
+		if p.checkIn == nil && p.nameservers == nil {
+			return nil
+		}
+	case <-time.After(handOverAfter):
 	}
-	if errors.Is(pending.checkIn, boot.ErrLocked) {
-		h.Log(journal.LockHeld, slog.String("interface", h.Event.Interface))
+	unitErr := h.startUnit(ctx)
+	if unitErr == nil {
+		stop(fmt.Errorf("not done after %v", handOverAfter))
 	}
-	if err != nil || pending.held() {
-		return err
+	<-done
+	if unitErr != nil {
+		return h.giveUp(p, unitErr)
 	}
-	attrs := []slog.Attr{slog.String("interface", h.Event.Interface)}
-	if rec := pending.record; pending.checkIn != nil {
-		attrs = append(attrs, slog.String("wireserver", rec.WireServer), slog.Int("attempts", rec.Attempts), slog.String("last_error", rec.LastError))
-	}
-	if pending.nameservers != nil {
-		attrs = append(attrs, slog.Any("error", pending.nameservers))
-	}
-	h.Log(journal.HandedOver, attrs...)
+	h.handedOver(p)
 	return nil
 }
 
+// tasks runs both tasks until they are done or ctx ends.
+func (h Hook) tasks(ctx context.Context, l Link) (p pending) {
+	var wg sync.WaitGroup
+	if _, done := h.CheckIn.Done(); !done && h.Event.Action != nm.Down {
+		if t, ok := h.target(ctx); ok {
+			wg.Go(func() { p.record, p.checkIn = h.CheckIn.Run(ctx, t, wire.Ready(), false) })
+		}
+	}
+	wg.Go(func() { p.nameservers = h.reconcile(ctx, l) })
+	wg.Wait()
+	if errors.Is(p.checkIn, ErrDone) {
+		p.checkIn = nil
+	}
+	return p
+}
+
+// target returns the target of the check-in. If the lease is not that of the primary
+// interface there is none: the WireServer may not answer others. If the lease cannot
+// be read it is the default address.
+func (h Hook) target(ctx context.Context) (t Target, ok bool) {
+	_, s, err := h.read(ctx, leaseLimit)
+	d, _ := s.Device(h.Event.Interface)
+	switch {
+	case err != nil:
+		return DefaultTarget(h.Event.Interface, "the lease cannot be read: "+err.Error()), true
+	case d.Lease == nil || !d.Lease.Primary():
+		return Target{}, false
+	}
+	return TargetOf(d.Interface, *d.Lease, h.OwnAddrs()), true
+}
+
+// startUnit starts the unit. If another process holds the lock of the check-in, the
+// unit waits for it, and continues if it is killed.
+func (h Hook) startUnit(ctx context.Context) error {
+	ctx, cancel := within(ctx, handOverLimit)
+	defer cancel()
+	bus, err := h.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	return bus.StartUnit(ctx, Unit)
+}
+
+// handedOver logs what the unit continues.
+func (h Hook) handedOver(p pending) {
+	attrs := []slog.Attr{slog.String("interface", h.Event.Interface)}
+	locked := errors.Is(p.checkIn, boot.ErrLocked)
+	if locked {
+		h.Log(journal.LockHeld, attrs...)
+	}
+	if p.nameservers == nil && (p.checkIn == nil || locked) {
+		return
+	}
+	if rec := p.record; p.checkIn != nil {
+		attrs = append(attrs, slog.String("wireserver", rec.WireServer), slog.Int("attempts", rec.Attempts), slog.String("last_error", rec.LastError))
+	}
+	if p.nameservers != nil {
+		attrs = append(attrs, slog.Any("error", p.nameservers))
+	}
+	h.Log(journal.HandedOver, attrs...)
+}
+
 // giveUp logs what is pending although the unit does not take over, and returns it.
-func (h Hook) giveUp(pending unfinished, unitErr error) error {
-	err := pending.nameservers
+func (h Hook) giveUp(p pending, unitErr error) error {
+	err := p.nameservers
 	if err != nil {
 		h.Log(journal.NameserversFailed, slog.String("interface", h.Event.Interface), slog.Any("error", err))
 		err = fmt.Errorf("nameservers of %s: %w", h.Event.Interface, err)
 	}
-	if pending.checkIn != nil && !errors.Is(pending.checkIn, boot.ErrLocked) {
-		h.CheckIn.GiveUp(pending.record, pending.record.LastError, slog.Any("hand_over_error", unitErr))
-		err = errors.Join(err, fmt.Errorf("check-in: %w", pending.checkIn))
+	if p.checkIn != nil && !errors.Is(p.checkIn, boot.ErrLocked) {
+		h.CheckIn.GiveUp(p.record, p.record.LastError, slog.Any("hand_over_error", unitErr))
+		err = errors.Join(err, fmt.Errorf("check-in: %w", p.checkIn))
 	}
 	if err == nil {
 		return nil

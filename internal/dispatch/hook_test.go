@@ -30,9 +30,8 @@ const bootID = "11111111-2222-3333-4444-555555555555"
 // world is a machine: what the far ends say, and what was asked of them.
 type world struct {
 	dev        nm.Device
-	devErr     error
+	nmErr      error
 	dns        nm.DNSConfig
-	dnsErr     error
 	globalDNS  bool
 	resolved   resolv.State
 	resolveErr error // of every call to resolved
@@ -59,6 +58,15 @@ func (w *world) say(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.did = append(w.did, fmt.Sprintf(format, args...))
+}
+
+// once is say, unless that was said in this run.
+func (w *world) once(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Contains(w.did, what) {
+		w.did = append(w.did, what)
+	}
 }
 
 func (w *world) log(k journal.Kind, attrs ...slog.Attr) {
@@ -90,6 +98,18 @@ func (w *world) env() *dispatch.Env {
 	}
 }
 
+// snapshot is NetworkManager's state. Without its entry the device's IP4Config still has the nameservers.
+func (w *world) snapshot() nm.Snapshot {
+	d := w.dev
+	d.IP4DNS = w.dns
+	s := nm.Snapshot{GlobalDNS: w.globalDNS, Devices: []nm.Device{d}}
+	if !w.lost && !w.dns.Empty() {
+		entry := map[string]any{"interface": "eth0", "nameservers": strings.Fields(strings.Trim(fmt.Sprint(w.dns.Nameservers), "[]")), "domains": w.dns.Domains}
+		s.Configuration = []map[string]any{entry}
+	}
+	return s
+}
+
 // run handles one event and returns what was done, sorted: the two jobs have no
 // order.
 func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, error) {
@@ -110,21 +130,14 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 		return err
 	}
 	bus := &dispatch.Bus{
-		Device: func(ctx context.Context, _ string) (nm.Device, error) {
+		NetworkManager: func(ctx context.Context) (nm.Snapshot, error) {
 			w.mu.Lock()
-			defer w.mu.Unlock()
-			if err := reach(ctx, w.devErr); err != nil {
-				return nm.Device{}, err
+			s, err := w.snapshot(), w.nmErr
+			w.mu.Unlock()
+			if err != nil {
+				return nm.Snapshot{}, reach(ctx, err)
 			}
-			return w.dev, nil
-		},
-		IP4DNSConfig: func(ctx context.Context, _ nm.Device) (nm.DNSConfig, error) { return w.dns, reach(ctx, w.dnsErr) },
-		GlobalDNS:    func(context.Context) (bool, error) { return w.globalDNS, nil },
-		DNSConfig: func(ctx context.Context, _ string) (nm.DNSConfig, error) {
-			if w.lost {
-				return nm.DNSConfig{}, nil
-			}
-			return w.dns, reach(ctx, w.dnsErr)
+			return s, nil
 		},
 		LinkState: func(ctx context.Context, i int) (resolv.State, error) {
 			if i != 2 {
@@ -178,7 +191,7 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 	shared := w.env()
 	shared.Event = ev
 	shared.Connect = func(limit context.Context) (*dispatch.Bus, error) {
-		w.say("connect")
+		w.once("connect")
 		if err := reach(limit, w.connectErr); err != nil {
 			if w.busBack {
 				w.connectErr = nil
@@ -258,7 +271,7 @@ func TestEvents(t *testing.T) {
 			w.dev.Lease.Routers, w.route = nil, false
 		}},
 		{name: "lease gone again", action: nm.DHCP4Change, change: func(w *world) { w.dev.Lease = nil }, want: []string{"connect"}},
-		{name: "device gone from NetworkManager", action: nm.DHCP4Change, change: func(w *world) { w.devErr = nm.ErrNoDevice }, want: []string{"connect"}},
+		{name: "device gone from NetworkManager", action: nm.DHCP4Change, change: func(w *world) { w.dev = nm.Device{} }, want: []string{"connect"}},
 		{name: "device gone from the kernel", action: nm.Up, env: []string{lease}, change: func(w *world) { w.indexErr = fs.ErrNotExist }},
 		{name: "no option 245", action: nm.DHCP4Change, change: func(w *world) { w.dev.State, w.dev.Lease.WireServer = 70, netip.Addr{} }, want: []string{
 			"connect",
@@ -322,11 +335,11 @@ func TestPushAndUndo(t *testing.T) {
 		want   []string
 	}{
 		{name: "down", want: clears, change: func(w *world) { w.dns = nm.DNSConfig{} }},
-		{name: "NetworkManager is blocked", want: clears, change: func(w *world) { w.dnsErr, w.route = errHang, false }},
-		{name: "NetworkManager is gone", want: clears, change: func(w *world) { w.dnsErr, w.route = nm.ErrNotRunning, false }},
+		{name: "NetworkManager is blocked", want: clears, change: func(w *world) { w.nmErr, w.route = errHang, false }},
+		{name: "NetworkManager is gone", want: clears, change: func(w *world) { w.nmErr, w.route = nm.ErrNotRunning, false }},
 		{name: "NetworkManager is busy, and a newer up has come", want: []string{
-			"connect", "connect", "log handed-over interface=eth0 error=no answer within 500ms", "start nm-azure-checkin.service",
-		}, change: func(w *world) { w.dnsErr = errHang }},
+			"connect", "log handed-over interface=eth0 error=no answer within 500ms", "start nm-azure-checkin.service",
+		}, change: func(w *world) { w.nmErr = errHang }},
 		{name: "a newer up has come", want: []string{"connect"}},
 		{name: "another program has changed it", want: []string{"connect"}, change: func(w *world) {
 			w.dns, w.resolved.Nameservers = nm.DNSConfig{}, []resolv.Server{{Addr: addrs("9.9.9.9")[0]}}
@@ -397,32 +410,30 @@ func TestOneJobDoesNotSpoilTheOther(t *testing.T) {
 		err    string
 		limit  time.Duration
 	}{
-		{name: "WireServer away", change: func(w *world) { w.report = never }, limit: time.Second, want: sorted(pushed, "connect", failedAttempt, reported,
+		{name: "WireServer away", change: func(w *world) { w.report = never }, limit: time.Second, want: sorted(pushed, failedAttempt, reported,
 			"log handed-over interface=eth0 wireserver=100.64.0.7 attempts=1 last_error=refused", "start nm-azure-checkin.service")},
 		{
 			name: "WireServer away and no unit", change: func(w *world) { w.report, w.unitErr = never, errors.New("no such unit") }, limit: 5 * time.Second,
-			want: sorted(pushed, "connect", failedAttempt, reported, reported,
-				"log given-up wireserver=100.64.0.7 attempts=2 last_error=refused hand_over_error=no such unit", "start nm-azure-checkin.service"),
+			want: sorted(pushed, failedAttempt, reported,
+				"log given-up wireserver=100.64.0.7 attempts=1 last_error=refused hand_over_error=no such unit", "start nm-azure-checkin.service"),
 			err: "check-in: not done after 5s\nhand-over: no such unit",
 		},
 		{
 			name: "the bus hangs at first, WireServer away", change: func(w *world) { w.connectErr, w.busBack, w.report = errHang, true, never },
-			limit: time.Second, want: []string{
-				"connect", "connect", "log attempt-failed wireserver=168.63.129.16 via=health attempts=1 last_error=refused",
-				"log handed-over interface=eth0 wireserver=168.63.129.16 attempts=1 last_error=refused error=no answer within 700ms",
-				unreadable, "report to 168.63.129.16, fallback invalid IP", "start nm-azure-checkin.service",
-			},
+			limit: time.Second, want: sorted(pushed, "log attempt-failed wireserver=168.63.129.16 via=health attempts=1 last_error=refused",
+				"log handed-over interface=eth0 wireserver=168.63.129.16 attempts=1 last_error=refused",
+				unreadable, "report to 168.63.129.16, fallback invalid IP", "start nm-azure-checkin.service"),
 		},
 		{name: "resolved hangs", change: func(w *world) { w.resolveErr = errHang }, limit: time.Second, want: []string{
-			"connect", "connect", logCheckedIn, "log handed-over interface=eth0 error=not done after 1s", reported, "start nm-azure-checkin.service",
+			"connect", logCheckedIn, "log handed-over interface=eth0 error=not done after 1s", reported, "start nm-azure-checkin.service",
 		}},
-		{name: "NetworkManager hangs", change: func(w *world) { w.devErr = errHang }, limit: time.Second, want: []string{
-			"connect", "connect", constant, "log handed-over interface=eth0 error=no answer within 700ms",
+		{name: "NetworkManager hangs", change: func(w *world) { w.nmErr = errHang }, limit: time.Second, want: []string{
+			"connect", constant, "log handed-over interface=eth0 error=not done after 1s",
 			unreadable, "report to 168.63.129.16, fallback invalid IP", "start nm-azure-checkin.service",
 		}},
 		{
 			name: "the bus hangs", change: func(w *world) { w.connectErr = errHang }, limit: dispatch.Budget, want: []string{
-				"connect", "connect", "connect", constant, "log nameservers-failed interface=eth0 error=no answer within 2s",
+				"connect", constant, "log nameservers-failed interface=eth0 error=no answer within 2s",
 				unreadable, "report to 168.63.129.16, fallback invalid IP",
 			},
 			err: "nameservers of eth0: no answer within 2s\nhand-over: no answer within 250ms",
@@ -449,32 +460,27 @@ func TestOneJobDoesNotSpoilTheOther(t *testing.T) {
 	}
 }
 
-// Where nothing can take over, the hook does only what is left, by what it has
-// read: that NetworkManager and resolved have gone since changes nothing.
-func TestGoesOnWithWhatIsLeft(t *testing.T) {
+// Where nothing can take over, what is under way continues.
+func TestContinuesWithoutUnit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := healthy()
 		w.unitErr = errors.New("no such unit")
 		w.report = func(ctx context.Context, r *wire.Reporter) (wire.Outcome, error) {
-			if w.devErr == nil {
-				<-ctx.Done()
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				w.devErr, w.resolveErr = nm.ErrNotRunning, resolv.ErrNotRunning
+			select {
+			case <-ctx.Done():
 				return wire.Outcome{Attempts: 1}, context.Cause(ctx)
+			case <-time.After(3 * time.Second):
+				return wire.Outcome{Attempt: wire.Attempt{N: 1, Server: r.Server, Via: wire.ViaHealth}, Attempts: 1}, nil
 			}
-			return wire.Outcome{Attempt: wire.Attempt{N: 1, Server: r.Server, Via: wire.ViaHealth}, Attempts: 1}, nil
 		}
 		got, err := w.run(t, nm.Up, lease)
 		if err != nil {
 			t.Error(err)
 		}
-		for _, s := range got {
-			if strings.HasPrefix(s, "log checked-in wireserver=100.64.0.7 source=option-245 ") {
-				return
-			}
+		want := "log checked-in wireserver=100.64.0.7 source=option-245 via=health interface=eth0 attempts=1"
+		if !slices.Contains(got, want) || !slices.Contains(got, logPushed) {
+			t.Errorf("did %v", got)
 		}
-		t.Errorf("no check-in by the lease: %v", got)
 	})
 }
 
@@ -492,7 +498,7 @@ func TestLockHeld(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff(sorted(pushed, "connect", "log lock-held interface=eth0", "start nm-azure-checkin.service"), got); diff != "" {
+	if diff := cmp.Diff(sorted(pushed, "log lock-held interface=eth0", "start nm-azure-checkin.service"), got); diff != "" {
 		t.Errorf("did (-want +got):\n%s", diff)
 	}
 }
@@ -504,7 +510,7 @@ func TestTurns(t *testing.T) {
 		w := healthy()
 		w.dev.State = 70 // a dhcp4-change, whose up is among those that leave
 		w.records = newStore(t)
-		holder, _, err := w.records.LockLink(t.Context(), 2)
+		holder, err := w.records.LockLink(t.Context(), 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -525,7 +531,7 @@ func TestTurns(t *testing.T) {
 		w.dev.State = nm.StateActivated
 		w.mu.Unlock()
 		holder()
-		if diff := cmp.Diff(sorted(pushed, "connect", logCheckedIn, reported), <-done); diff != "" {
+		if diff := cmp.Diff(sorted(pushed, logCheckedIn, reported), <-done); diff != "" {
 			t.Errorf("the second did (-want +got):\n%s", diff)
 		}
 	})
@@ -539,7 +545,7 @@ func TestDownWaits(t *testing.T) {
 		w.must(t, nm.Up)
 		desired := w.dns
 		w.dns = nm.DNSConfig{}
-		holder, _, err := w.records.LockLink(t.Context(), 2)
+		holder, err := w.records.LockLink(t.Context(), 2)
 		if err != nil {
 			t.Fatal(err)
 		}

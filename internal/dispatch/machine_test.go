@@ -203,6 +203,23 @@ func (m *model) desired() nm.DNSConfig {
 	return c
 }
 
+// snapshot is NetworkManager's state.
+func (m *model) snapshot() nm.Snapshot {
+	d := nm.Device{Interface: "eth0", IP4DNS: m.desired()}
+	if m.active {
+		d.State = nm.StateActivated
+	}
+	if m.active && !m.static {
+		d.Lease = &nm.Lease{Nameservers: m.lease, Routers: addrs("10.0.0.1")}
+	}
+	s := nm.Snapshot{GlobalDNS: m.global, Devices: []nm.Device{d}}
+	if c := m.desired(); !c.Empty() {
+		servers := strings.Fields(strings.Trim(fmt.Sprint(c.Nameservers), "[]"))
+		s.Configuration = []map[string]any{{"interface": "eth0", "nameservers": servers, "domains": c.Domains}}
+	}
+	return s
+}
+
 // push is NetworkManager's own, where it pushes.
 func (m *model) push() {
 	if m.resolved == "" {
@@ -292,25 +309,9 @@ func (m *model) process(limit time.Duration) *process {
 	p := &process{model: m}
 	p.ctx, p.cancel = context.WithTimeout(context.Background(), limit)
 	bus := &dispatch.Bus{
-		Device: func(ctx context.Context, _ string) (d nm.Device, err error) {
-			err = p.toNM(ctx, func() {
-				d = nm.Device{Interface: "eth0"}
-				if m.active {
-					d.State = nm.StateActivated
-				}
-				if m.active && !m.static {
-					d.Lease = &nm.Lease{Nameservers: m.lease, Routers: addrs("10.0.0.1")}
-				}
-			})
-			return d, err
+		NetworkManager: func(ctx context.Context) (s nm.Snapshot, err error) {
+			return s, p.toNM(ctx, func() { s = m.snapshot() })
 		},
-		DNSConfig: func(ctx context.Context, _ string) (c nm.DNSConfig, err error) {
-			return c, p.toNM(ctx, func() { c = m.desired() })
-		},
-		IP4DNSConfig: func(ctx context.Context, _ nm.Device) (c nm.DNSConfig, err error) {
-			return c, p.toNM(ctx, func() { c = m.desired() })
-		},
-		GlobalDNS: func(ctx context.Context) (g bool, err error) { return g, p.toNM(ctx, func() { g = m.global }) },
 		LinkState: func(ctx context.Context, _ int) (s resolv.State, err error) {
 			return s, p.toResolved(ctx, false, func() {
 				for _, a := range m.have {

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	busLimit      = 2 * time.Second        // to connect to the bus and read the device
+	busLimit      = 2 * time.Second        // to connect to the bus and read NetworkManager's state
 	resolvedLimit = 2 * time.Second        // for all calls to resolved
-	downLimit     = 500 * time.Millisecond // for the one call to NetworkManager on down
+	downLimit     = 500 * time.Millisecond // for the same on down
 	leastProbe    = 250 * time.Millisecond // without an answer before the run ended, for a nameserver to be silent
 	linkRetry     = 100 * time.Millisecond // between tries for a link that resolved does not know yet
 	finishRetry   = time.Second            // before the unit tries again; doubled up to
@@ -35,13 +35,6 @@ var errNoBus = errors.New("no bus")
 type Link struct {
 	Name  string
 	Index int
-}
-
-// answer is what was read about a link.
-type answer struct {
-	bus *Bus // nil if it cannot be reached
-	dev nm.Device
-	err error
 }
 
 // FinishNameservers updates all links that have an IPv4 default route or a record,
@@ -81,7 +74,7 @@ func (e *Env) reconcileAll(ctx context.Context) (pushed bool, err error) {
 	errs := make(chan error, len(links))
 	for l := range links {
 		go func() {
-			err := e.reconcile(ctx, l, nil)
+			err := e.reconcile(ctx, l)
 			if err != nil {
 				err = fmt.Errorf("nameservers of %s: %w", l.Name, err)
 			}
@@ -94,30 +87,30 @@ func (e *Env) reconcileAll(ctx context.Context) (pushed bool, err error) {
 	return pushed, err
 }
 
-// read connects to the bus and reads the device, but not on down, when
-// NetworkManager may be waiting for this program.
-func (e *Env) read(ctx context.Context, limit time.Duration, l Link) (a answer) {
+// read connects to the bus, and reads NetworkManager's state. The bus is nil if it
+// cannot be reached.
+func (e *Env) read(ctx context.Context, limit time.Duration) (bus *Bus, s nm.Snapshot, err error) {
 	ctx, cancel := within(ctx, limit)
 	defer cancel()
-	a.bus, a.err = e.Connect(ctx)
+	bus, err = e.Connect(ctx)
 	switch {
-	case a.err != nil && ctx.Err() == nil:
-		a.err = fmt.Errorf("%w: %w", errNoBus, a.err)
-	case a.err == nil && e.Event.Action != nm.Down:
-		a.dev, a.err = a.bus.Device(ctx, l.Name)
+	case err == nil:
+		s, err = bus.NetworkManager(ctx)
+	case ctx.Err() == nil:
+		err = fmt.Errorf("%w: %w", errNoBus, err)
 	}
-	return a
+	return bus, s, err
 }
 
 // reconcile applies the policy to a link, under the lock of the link. It does nothing
-// if another run is waiting for the lock, which will see all that this one could.
-// first is what was read just before, or nil; it is read again after a wait.
-func (e *Env) reconcile(ctx context.Context, l Link, first *answer) error {
-	end, waited, err := e.Store.LockLink(ctx, l.Index)
-	if errors.Is(err, boot.ErrLocked) && !waited {
+// if another run is waiting for the lock, which will see all that this one could. On
+// down, NetworkManager may be blocked because it waits for this program.
+func (e *Env) reconcile(ctx context.Context, l Link) error {
+	end, err := e.orWithout(e.Store.LockLink(ctx, l.Index))
+	if errors.Is(err, boot.ErrQueued) {
 		return nil
 	}
-	if end, err = e.orWithout(end, err); err != nil {
+	if err != nil {
 		return err
 	}
 	defer end()
@@ -126,37 +119,19 @@ func (e *Env) reconcile(ctx context.Context, l Link, first *answer) error {
 	if v.Record.State != boot.Pushed && (!v.Primary || v.Down || v.External) {
 		return nil
 	}
-	if first == nil || waited {
-		a := e.read(ctx, busLimit, l)
-		first = &a
-	}
-	if first.err != nil && !errors.Is(first.err, nm.ErrNoDevice) {
-		return first.err
-	}
-	v.Activated = first.dev.State == nm.StateActivated
-	if first.dev.Lease != nil {
-		v.Lease = first.dev.Lease.Nameservers
-	}
-	e.askDNS(ctx, *first, l, &v)
-	pushed, err := e.act(ctx, first.bus, l, v)
-	end() // no other run waits for the queries
-	e.probe(ctx, first.bus, l, pushed)
-	return err
-}
-
-// askDNS reads what NetworkManager wants. On down, NetworkManager may be blocked
-// because it waits for this program.
-func (e *Env) askDNS(ctx context.Context, a answer, l Link, v *LinkView) {
 	limit := busLimit
 	if v.Down {
 		limit = downLimit
 	}
-	ctx, cancel := within(ctx, limit)
-	defer cancel()
-	v.DNS, v.DNSErr = a.bus.DNSConfig(ctx, l.Name)
-	if v.EntryLost(e.Event.Action == nm.Reapply) {
-		v.DNS, v.DNSErr = a.bus.IP4DNSConfig(ctx, a.dev)
+	bus, s, err := e.read(ctx, limit)
+	if err != nil && (bus == nil || !v.Down) {
+		return err
 	}
+	v.Add(s, err, l.Name, e.Event.Action == nm.Reapply)
+	pushed, err := e.act(ctx, bus, l, v)
+	end() // no other run waits for the queries
+	e.probe(ctx, bus, l, pushed)
+	return err
 }
 
 // act reads what resolved has and applies the policy. It returns the nameservers
@@ -166,10 +141,6 @@ func (e *Env) act(ctx context.Context, bus *Bus, l Link, v LinkView) (pushed []n
 	defer cancel()
 	v.Have, v.HaveErr = bus.LinkState(ctx, l.Index)
 	p := Decide(v)
-	if p.Action == ActPush {
-		v.GlobalDNS, v.DNSErr = bus.GlobalDNS(ctx)
-		p = Decide(v)
-	}
 	switch p.Action {
 	case ActPush:
 		err = e.push(ctx, bus, l, v, p)

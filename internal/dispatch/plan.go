@@ -22,11 +22,26 @@ type LinkView struct {
 	Lease     []netip.Addr // nameservers of the DHCPv4 lease, as they came; none without a lease
 	DNS       nm.DNSConfig // what NetworkManager wants the link to have
 	DNSErr    error        // why DNS is not known
-	GlobalDNS bool         // NetworkManager has a global DNS configuration, which replaces that of all links
 	Have      resolv.State // what systemd-resolved has
 	HaveErr   error        // why Have is not known, or why systemd-resolved refused a change
 	Record    boot.Link    // of this boot; zero without one
 	Own       []netip.Addr // the machine's own addresses
+}
+
+// Add adds what NetworkManager has for the interface; err is why that is not known.
+// reapplied: NetworkManager has just applied the profile again. Then, and for a link
+// with a push, an entry that is missing was lost, see [nm.Device.IP4DNS].
+func (v *LinkView) Add(s nm.Snapshot, err error, iface string, reapplied bool) {
+	d, _ := s.Device(iface)
+	v.Activated, v.External = d.State == nm.StateActivated, v.External || d.External
+	if d.Lease != nil {
+		v.Lease = d.Lease.Nameservers
+	}
+	v.DNS, v.DNSErr = s.DNSConfig(iface), err
+	none := v.DNS.Empty() && !v.DNS.Global && !v.DNS.Excluded
+	if none && v.Activated && (v.Record.State == boot.Pushed || reapplied) {
+		v.DNS = d.IP4DNS
+	}
 }
 
 // Action is what to do about a link's nameservers.
@@ -59,8 +74,8 @@ func Decide(v LinkView) Plan {
 	d := decision{LinkView: v, want: v.DNS, lease: usable(v.Lease, v.Own)}
 	d.want.Nameservers = usable(v.DNS.Nameservers, v.Own)
 	d.want.Domains = slices.DeleteFunc(slices.Clone(v.DNS.Domains), func(name string) bool { return strings.HasPrefix(name, "~") })
-	if v.GlobalDNS || v.DNSErr != nil {
-		d.want = nm.DNSConfig{Global: v.GlobalDNS}
+	if v.DNSErr != nil {
+		d.want = nm.DNSConfig{}
 	}
 	d.ours = v.Record.State == boot.Pushed &&
 		(v.Have.Equal(v.Record.Nameservers) || len(v.Have.Nameservers) == 0 && d.ourDomains())
@@ -79,14 +94,6 @@ func Decide(v LinkView) Plan {
 	return p
 }
 
-// EntryLost reports whether DNS is empty by a fault of NetworkManager, so that the
-// device's IP4Config counts in its place, see [nm.Client.IP4DNSConfig]. reapplied:
-// NetworkManager has just applied the profile again.
-func (v LinkView) EntryLost(reapplied bool) bool {
-	none := v.DNSErr == nil && v.DNS.Empty() && !v.DNS.Global && !v.DNS.Excluded
-	return none && v.Activated && (v.Record.State == boot.Pushed || reapplied)
-}
-
 // Trace returns the facts of the view and what Decide makes of them, in one line.
 func (v LinkView) Trace() string {
 	flag := func(name string, is bool) string {
@@ -96,7 +103,7 @@ func (v LinkView) Trace() string {
 		return ""
 	}
 	flags := flag("down", v.Down) + flag("primary", v.Primary) + flag("activated", v.Activated) + flag("external", v.External) +
-		flag("global-dns", v.GlobalDNS || v.DNS.Global) + flag("global-servers", len(v.Have.Global) > 0)
+		flag("global-dns", v.DNS.Global) + flag("global-servers", len(v.Have.Global) > 0)
 	wanted := list(v.DNS.Nameservers, slices.Concat(v.DNS.Other, v.DNS.Domains)...)
 	if v.DNSErr != nil {
 		wanted = "unknown"

@@ -72,8 +72,8 @@ func TestDecide(t *testing.T) {
 		{name: "ipv4.dns after a push, NetworkManager does not push", lease: lease, desired: "9.9.9.9", have: lease, rec: pushed(lease), want: ActUndo, reason: DNSDiffers},
 		{name: "ipv4.dns after a push, NetworkManager pushes", lease: lease, desired: "9.9.9.9", have: "9.9.9.9", rec: pushed(lease), want: ActLeave, reason: DNSDiffers},
 		{name: "only IPv6 desired", lease: lease, desired: "2001:db8::1", want: ActLeave, reason: DNSDiffers},
-		{name: "global-dns", lease: lease, desired: lease, change: func(v *LinkView) { v.GlobalDNS = true }, want: ActLeave, reason: GlobalDNS},
-		{name: "global-dns after a push", lease: lease, desired: lease, have: lease, change: func(v *LinkView) { v.GlobalDNS = true }, rec: pushed(lease), want: ActUndo, reason: GlobalDNS},
+		{name: "global-dns", lease: lease, desired: lease, change: func(v *LinkView) { v.DNS = nm.DNSConfig{Global: true} }, want: ActLeave, reason: GlobalDNS},
+		{name: "global-dns after a push", lease: lease, desired: lease, have: lease, change: func(v *LinkView) { v.DNS = nm.DNSConfig{Global: true} }, rec: pushed(lease), want: ActUndo, reason: GlobalDNS},
 		{name: "global servers", lease: lease, desired: lease, global: "9.9.9.9", want: ActLeave, reason: GlobalServers},
 		{name: "global servers, link up to date", lease: lease, desired: lease, have: lease, global: "9.9.9.9", want: ActNone, reason: UpToDate},
 		{name: "global servers, ours is up to date", lease: lease, desired: lease, have: lease, global: "9.9.9.9", rec: pushed(lease), want: ActNone, reason: UpToDate},
@@ -216,25 +216,38 @@ func TestDecideUsable(t *testing.T) {
 
 // Only an entry that is missing by a fault is replaced by IP4Config: not one that a setting has removed.
 func TestEntryLost(t *testing.T) {
-	pushed := boot.Link{State: boot.Pushed}
+	entry := func(iface string, priority int32) []map[string]any {
+		return []map[string]any{{"interface": iface, "nameservers": []string{"10.0.0.2"}, "priority": priority}}
+	}
+	ip4, own := nm.DNSConfig{Nameservers: addrs("10.0.0.1")}, nm.DNSConfig{Nameservers: addrs("10.0.0.2")}
 	tests := []struct {
-		name      string
-		view      LinkView
-		reapplied bool
-		want      bool
+		name                  string
+		pushed, reapplied, up bool
+		global                bool
+		configuration         []map[string]any
+		want                  nm.DNSConfig
 	}{
-		{"after a push", LinkView{Activated: true, Record: pushed}, false, true},
-		{"after a reapply", LinkView{Activated: true}, true, true},
-		{"neither", LinkView{Activated: true}, false, false},
-		{"not activated", LinkView{Record: pushed}, true, false},
-		{"unknown", LinkView{Activated: true, Record: pushed, DNSErr: errors.New("hangs")}, true, false},
-		{"global-dns", LinkView{Activated: true, Record: pushed, DNS: nm.DNSConfig{Global: true}}, true, false},
-		{"another link excludes it", LinkView{Activated: true, Record: pushed, DNS: nm.DNSConfig{Excluded: true}}, true, false},
-		{"there is one", LinkView{Activated: true, Record: pushed, DNS: nm.DNSConfig{Nameservers: addrs("10.0.0.1")}}, true, false},
+		{name: "after a push", up: true, pushed: true, want: ip4},
+		{name: "after a reapply", up: true, reapplied: true, want: ip4},
+		{name: "neither", up: true},
+		{name: "not activated", pushed: true, reapplied: true},
+		{name: "global-dns", up: true, pushed: true, reapplied: true, global: true, want: nm.DNSConfig{Global: true}},
+		{name: "another link has one", up: true, pushed: true, configuration: entry("eth1", 50), want: ip4},
+		{name: "another link excludes it", up: true, pushed: true, reapplied: true, configuration: entry("eth1", -50), want: nm.DNSConfig{Excluded: true}},
+		{name: "there is one", up: true, pushed: true, reapplied: true, configuration: entry("eth0", 50), want: own},
 	}
 	for _, tt := range tests {
-		if got := tt.view.EntryLost(tt.reapplied); got != tt.want {
-			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		var v LinkView
+		d := nm.Device{Interface: "eth0", IP4DNS: ip4}
+		if tt.up {
+			d.State = nm.StateActivated
+		}
+		if tt.pushed {
+			v.Record.State = boot.Pushed
+		}
+		v.Add(nm.Snapshot{Devices: []nm.Device{d}, Configuration: tt.configuration, GlobalDNS: tt.global}, nil, "eth0", tt.reapplied)
+		if diff := cmp.Diff(tt.want, v.DNS, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
 }

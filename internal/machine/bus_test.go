@@ -118,7 +118,7 @@ func TestReadNetworkManager(t *testing.T) {
 	export(t, manager, two, "/org/freedesktop", "org.freedesktop.DBus.ObjectManager")
 	export(t, manager, profile{settings: map[string]props{"ipv4": variants("method", "auto", "ignore-auto-dns", true)}}, nmPath+"/Settings/1", "org.freedesktop.NetworkManager.Settings.Connection")
 	export(t, manager, profile{err: dbus.NewError("org.freedesktop.NetworkManager.Settings.PermissionDenied", nil)}, nmPath+"/Settings/2", "org.freedesktop.NetworkManager.Settings.Connection")
-	got, err := nm.ReadSnapshot(t.Context(), connect(t, b, manager))
+	got, err := nm.ReadWithProfiles(t.Context(), connect(t, b, manager))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func TestReadUnits(t *testing.T) {
 // up when that hangs.
 var calls = map[string]func(context.Context, *dbus.Conn) error{
 	"org.freedesktop.NetworkManager": func(ctx context.Context, c *dbus.Conn) error {
-		_, err := nm.ReadSnapshot(ctx, c)
+		_, err := nm.ReadWithProfiles(ctx, c)
 		return err
 	},
 	"org.freedesktop.resolve1": func(ctx context.Context, c *dbus.Conn) error {

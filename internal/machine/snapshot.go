@@ -134,7 +134,7 @@ func Read(ctx context.Context, o Options) *Snapshot {
 	bus := Seen[*dbus.Conn]{conn, err}
 	units := append(o.Units, UnitNetworkManager, UnitDispatcher, UnitNetworkd, UnitTimer, UnitCheckIn, UnitResolved)
 	wait(
-		call(limit, bus, &s.NM, nm.ReadSnapshot),
+		call(limit, bus, &s.NM, nm.ReadWithProfiles),
 		call(limit, bus, &s.Networkd, networkd.Describe),
 		call(limit, bus, &s.Resolved, resolv.ReadSnapshot),
 		call(limit, bus, &s.Units, func(ctx context.Context, conn *dbus.Conn) (map[string]Unit, error) {

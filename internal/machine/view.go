@@ -80,18 +80,12 @@ func (s *Snapshot) Index(iface string) int {
 
 // LinkView returns the input of the nameserver policy.
 func (s *Snapshot) LinkView(iface string) dispatch.LinkView {
-	d, _ := s.NM.V.Device(iface)
 	v := dispatch.LinkView{
-		Primary: slices.Contains(s.Kernel.DefaultRoutes, iface), Activated: d.State == nm.StateActivated, External: d.External,
-		DNS: s.NM.V.DNSConfig(iface), DNSErr: s.NM.Err, GlobalDNS: s.NM.V.GlobalDNS,
-		Have: s.Resolved.V.State(s.Index(iface)), HaveErr: s.Resolved.Err, Record: s.Records.Links[iface].V, Own: s.Kernel.Own,
+		Primary: slices.Contains(s.Kernel.DefaultRoutes, iface), Record: s.Records.Links[iface].V, Own: s.Kernel.Own,
+		Have: s.Resolved.V.State(s.Index(iface)), HaveErr: s.Resolved.Err,
 	}
-	if v.EntryLost(false) {
-		v.DNS = d.IP4DNS
-	}
-	if d.Lease != nil {
-		v.Lease = d.Lease.Nameservers
-	} else if s.NetworkdLink(iface).Managed && v.HaveErr == nil {
+	v.Add(s.NM.V, s.NM.Err, iface, false)
+	if d, _ := s.NM.V.Device(iface); d.Lease == nil && s.NetworkdLink(iface).Managed && v.HaveErr == nil {
 		v.HaveErr = resolv.ErrLinkBusy
 	}
 	return v

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/godbus/dbus/v5"
-	"github.com/godbus/dbus/v5/prop"
 )
 
 const (
@@ -30,7 +29,6 @@ type NetworkManager struct {
 	Conn *dbus.Conn // the connection that it is on
 
 	mu      sync.Mutex
-	devices map[string]dbus.ObjectPath // what GetDeviceByIpIface returns
 	objects map[dbus.ObjectPath]map[string]map[string]dbus.Variant
 	hang    chan struct{}
 }
@@ -51,55 +49,50 @@ func (b *Bus) ExportNetworkManager(devices []Device, configuration []map[string]
 	if err != nil {
 		return nil, err
 	}
-	n := &NetworkManager{Conn: conn, devices: map[string]dbus.ObjectPath{}, objects: map[dbus.ObjectPath]map[string]map[string]dbus.Variant{}}
+	n := &NetworkManager{Conn: conn, objects: map[dbus.ObjectPath]map[string]map[string]dbus.Variant{}}
 	for i, d := range devices {
-		path := dbus.ObjectPath(fmt.Sprintf("%s/Devices/%d", nmPath, i+1))
-		config := dbus.ObjectPath("/")
+		path := func(kind string) dbus.ObjectPath { return dbus.ObjectPath(fmt.Sprintf("%s/%s/%d", nmPath, kind, i+1)) }
+		dhcp4, ip4 := dbus.ObjectPath("/"), dbus.ObjectPath("/")
 		if d.Options != nil {
-			config = dbus.ObjectPath(fmt.Sprintf("%s/DHCP4Config/%d", nmPath, i+1))
+			dhcp4 = path("DHCP4Config")
 			options := map[string]dbus.Variant{}
 			for k, v := range d.Options {
 				options[k] = dbus.MakeVariant(v)
 			}
-			err = errors.Join(err, n.export(config, nmName+".DHCP4Config", map[string]any{"Options": options}))
+			n.add(dhcp4, ".DHCP4Config", map[string]any{"Options": options})
 		}
-		ip4 := dbus.ObjectPath("/")
 		if d.Nameservers != nil {
-			ip4 = dbus.ObjectPath(fmt.Sprintf("%s/IP4Config/%d", nmPath, i+1))
+			ip4 = path("IP4Config")
 			data := []map[string]dbus.Variant{}
 			for _, s := range d.Nameservers {
 				data = append(data, map[string]dbus.Variant{"address": dbus.MakeVariant(s)})
 			}
-			err = errors.Join(err, n.export(ip4, nmName+".IP4Config", map[string]any{"NameserverData": data, "Domains": []string{"a.example"}}))
+			n.add(ip4, ".IP4Config", map[string]any{"NameserverData": data, "Domains": []string{"a.example"}})
 		}
-		err = errors.Join(err, n.export(path, nmName+".Device", map[string]any{
-			"Interface": d.Interface, "IpInterface": d.Interface, "DeviceType": uint32(1), "State": d.State, "Dhcp4Config": config,
-			"Ip4Config": ip4,
-		}))
-		n.devices[d.Interface] = path
+		n.add(path("Devices"), ".Device", map[string]any{
+			"Interface": d.Interface, "IpInterface": d.Interface, "DeviceType": uint32(1), "State": d.State, "Dhcp4Config": dhcp4, "Ip4Config": ip4,
+		})
 	}
 	entries := make([]map[string]dbus.Variant, len(configuration))
 	for i, c := range configuration {
-		entries[i] = map[string]dbus.Variant{}
-		for k, v := range c {
-			entries[i][k] = dbus.MakeVariant(v)
-		}
+		entries[i] = variants(c)
 	}
-	err = errors.Join(err, n.export(nmPath+"/DnsManager", nmName+".DnsManager", map[string]any{"Configuration": entries}))
-	err = errors.Join(err, n.export(nmPath, nmName, map[string]any{"GlobalDnsConfiguration": map[string]dbus.Variant{}}))
-	methods, all := map[string]any{"GetDeviceByIpIface": n.deviceByIPIface}, map[string]any{"GetManagedObjects": n.managedObjects}
-	return n, errors.Join(err, n.Conn.ExportMethodTable(methods, nmPath, nmName),
-		n.Conn.ExportMethodTable(all, "/org/freedesktop", "org.freedesktop.DBus.ObjectManager"), own(n.Conn, nmName))
+	n.add(nmPath+"/DnsManager", ".DnsManager", map[string]any{"Configuration": entries})
+	n.add(nmPath, "", map[string]any{"GlobalDnsConfiguration": map[string]dbus.Variant{}})
+	methods := map[string]any{"GetManagedObjects": n.managedObjects}
+	return n, errors.Join(conn.ExportMethodTable(methods, "/org/freedesktop", "org.freedesktop.DBus.ObjectManager"), own(conn, nmName))
 }
 
-func (n *NetworkManager) export(path dbus.ObjectPath, iface string, values map[string]any) error {
-	props, all := map[string]*prop.Prop{}, map[string]dbus.Variant{}
+func (n *NetworkManager) add(path dbus.ObjectPath, iface string, properties map[string]any) {
+	n.objects[path] = map[string]map[string]dbus.Variant{nmName + iface: variants(properties)}
+}
+
+func variants(values map[string]any) map[string]dbus.Variant {
+	out := map[string]dbus.Variant{}
 	for name, v := range values {
-		props[name], all[name] = &prop.Prop{Value: v}, dbus.MakeVariant(v)
+		out[name] = dbus.MakeVariant(v)
 	}
-	n.objects[path] = map[string]map[string]dbus.Variant{iface: all}
-	_, err := prop.Export(n.Conn, path, prop.Map{iface: props})
-	return err
+	return out
 }
 
 // Hang makes NetworkManager answer no method call until the test ends.
@@ -111,19 +104,11 @@ func (n *NetworkManager) Hang(t testing.TB) {
 }
 
 func (n *NetworkManager) managedObjects() (map[dbus.ObjectPath]map[string]map[string]dbus.Variant, *dbus.Error) {
-	return n.objects, nil
-}
-
-func (n *NetworkManager) deviceByIPIface(iface string) (dbus.ObjectPath, *dbus.Error) {
 	n.mu.Lock()
 	hang := n.hang
-	path, ok := n.devices[iface]
 	n.mu.Unlock()
 	if hang != nil {
 		<-hang
 	}
-	if !ok {
-		return "", dbus.NewError(nmName+".UnknownDevice", []any{"No device found for the requested iface."})
-	}
-	return path, nil
+	return n.objects, nil
 }
