@@ -75,11 +75,14 @@ func (h Hook) Run(ctx context.Context) error {
 		stop(fmt.Errorf("not done after %v", handOverAfter))
 	}
 	<-done
-	if unitErr != nil {
-		return h.giveUp(p, unitErr)
+	if unitErr == nil {
+		h.handedOver(p)
+		return nil
 	}
-	h.handedOver(p)
-	return nil
+	if p.nameservers != nil {
+		p.nameservers = h.reconcile(ctx, l) // a second time, as nothing else will do it
+	}
+	return h.giveUp(p, unitErr)
 }
 
 // tasks runs both tasks until they are done or ctx ends.

@@ -484,6 +484,16 @@ func TestContinuesWithoutUnit(t *testing.T) {
 	})
 }
 
+// Where nothing can take over, nameservers that failed are tried a second time.
+func TestSecondTryWithoutUnit(t *testing.T) {
+	w := healthy()
+	w.unitErr, w.setErrs = errors.New("no such unit"), []error{resolv.ErrNoReply}
+	if _, err := w.run(t, nm.Up, lease); err != nil {
+		t.Error(err)
+	}
+	w.has(t, "after the second try", leaseServers)
+}
+
 // Another run has the lock: its check-in is left to it, and the unit follows it,
 // in case it is killed. The nameservers are not left.
 func TestLockHeld(t *testing.T) {
