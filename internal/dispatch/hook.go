@@ -21,6 +21,7 @@ const Budget = 5 * time.Second
 const (
 	handOverAfter = time.Second            // when the unit takes over
 	handOverLimit = 250 * time.Millisecond // to start the unit
+	askLimit      = 900 * time.Millisecond // to ask nameservers, before that as nothing is pending then
 	leaseLimit    = 700 * time.Millisecond // to read the lease before that, so that there is time for the default address
 )
 
@@ -80,7 +81,7 @@ func (h Hook) Run(ctx context.Context) error {
 		return nil
 	}
 	if p.nameservers != nil {
-		p.nameservers = h.reconcile(ctx, l) // a second time, as nothing else will do it
+		p.nameservers = h.reconcile(ctx, ctx, l) // a second time, as nothing else will do it
 	}
 	return h.giveUp(p, unitErr)
 }
@@ -93,7 +94,9 @@ func (h Hook) tasks(ctx context.Context, l Link) (p pending) {
 			wg.Go(func() { p.record, p.checkIn = h.CheckIn.Run(ctx, t, wire.Ready(), false) })
 		}
 	}
-	wg.Go(func() { p.nameservers = h.reconcile(ctx, l) })
+	asking, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	wg.Go(func() { p.nameservers = h.reconcile(ctx, asking, l) })
 	wg.Wait()
 	if errors.Is(p.checkIn, ErrDone) {
 		p.checkIn = nil

@@ -74,7 +74,7 @@ func (e *Env) reconcileAll(ctx context.Context) (pushed bool, err error) {
 	errs := make(chan error, len(links))
 	for l := range links {
 		go func() {
-			err := e.reconcile(ctx, l)
+			err := e.reconcile(ctx, ctx, l)
 			if err != nil {
 				err = fmt.Errorf("nameservers of %s: %w", l.Name, err)
 			}
@@ -104,8 +104,9 @@ func (e *Env) read(ctx context.Context, limit time.Duration) (bus *Bus, s nm.Sna
 
 // reconcile applies the policy to a link, under the lock of the link. It does nothing
 // if another run is waiting for the lock, which will see all that this one could. On
-// down, NetworkManager may be blocked because it waits for this program.
-func (e *Env) reconcile(ctx context.Context, l Link) error {
+// down, NetworkManager may be blocked because it waits for this program. New
+// nameservers are asked until asking ends.
+func (e *Env) reconcile(ctx, asking context.Context, l Link) error {
 	end, err := e.orWithout(e.Store.LockLink(ctx, l.Index))
 	if errors.Is(err, boot.ErrQueued) {
 		return nil
@@ -130,7 +131,7 @@ func (e *Env) reconcile(ctx context.Context, l Link) error {
 	v.Add(s, err, l.Name, e.Event.Action == nm.Reapply)
 	pushed, err := e.act(ctx, bus, l, v)
 	end() // no other run waits for the queries
-	e.probe(ctx, bus, l, pushed)
+	e.probe(asking, bus, l, pushed)
 	return err
 }
 
