@@ -59,7 +59,8 @@ func followLeases(ctx context.Context, root fs.FS) (dispatch.Target, func(contex
 // There can be a route nevertheless, of that interface or left over from the initrd.
 func leaseTarget(ctx context.Context, root fs.FS) (t dispatch.Target, found, late bool) {
 	devices, late, err := leases(ctx, root)
-	if best, ok := dispatch.BestLease(devices, link.DefaultRoutes(root)); ok {
+	if len(devices) > 0 {
+		best := devices[0]
 		return dispatch.TargetOf(best.Interface, *best.Lease, ownAddrs()), true, !best.Lease.Primary()
 	}
 	if err != nil {
@@ -68,9 +69,9 @@ func leaseTarget(ctx context.Context, root fs.FS) (t dispatch.Target, found, lat
 	return dispatch.DefaultTarget("", "there is no DHCPv4 lease"), false, late
 }
 
-// leases returns the devices that have a DHCPv4 lease. NetworkManager and
-// systemd-networkd are queried in parallel without starting them: the one that
-// has the lease counts, not the one that is running.
+// leases returns the devices that have a DHCPv4 lease, see [dispatch.Leased].
+// NetworkManager and systemd-networkd are queried in parallel without starting them:
+// the one that has the lease counts, not the one that is running.
 func leases(ctx context.Context, root fs.FS) (devices []nm.Device, late bool, err error) {
 	limit, cancel := context.WithTimeoutCause(ctx, leasesLimit, fmt.Errorf("no answer within %v", leasesLimit))
 	defer cancel()
@@ -85,25 +86,15 @@ func leases(ctx context.Context, root fs.FS) (devices []nm.Device, late bool, er
 	wg.Go(func() { manager, nmErr = nm.Read(limit, conn) })
 	wg.Go(func() { links, networkdErr = networkd.Describe(limit, conn) })
 	wg.Wait()
-	devices = manager.Devices
 	for _, l := range links {
-		if l.Lease != nil {
-			devices = append(devices, nm.Device{Interface: l.Name, Lease: l.Lease})
-		}
 		late = late || l.Managed && l.Lease == nil && (l.DHCP || l.AdminState == configuring)
 	}
-	nmRuns, networkdRuns := !errors.Is(nmErr, nm.ErrNotRunning), !errors.Is(networkdErr, networkd.ErrNotRunning)
-	if !networkdRuns {
+	if errors.Is(nmErr, nm.ErrNotRunning) {
+		nmErr = nil
+	}
+	if errors.Is(networkdErr, networkd.ErrNotRunning) {
 		_, err := fs.Stat(root, networkdState)
-		late = err == nil
+		late, networkdErr = err == nil, nil
 	}
-	switch {
-	case !nmRuns && !networkdRuns:
-		return nil, late, errors.New("neither NetworkManager nor systemd-networkd is running")
-	case !nmRuns:
-		return devices, late, networkdErr
-	case !networkdRuns:
-		return devices, late, nmErr
-	}
-	return devices, late, errors.Join(nmErr, networkdErr)
+	return dispatch.Leased(manager.Devices, links, link.DefaultRoutes(root)), late, errors.Join(nmErr, networkdErr)
 }

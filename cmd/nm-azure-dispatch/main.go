@@ -3,15 +3,21 @@
 //
 // NetworkManager's dispatcher runs it, through a gate script of a few lines, for
 // every event of every device, on every platform. So main returns before it opens
-// anything unless the event is relevant and the machine is an Azure VM. Each
-// command is in a file of its own.
+// anything unless the event is relevant and the machine is an Azure VM. The other
+// commands are in command.go.
 package main
 
 import (
+	"context"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"os"
+	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/azure"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/link"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 )
@@ -27,6 +33,10 @@ const (
 // envAction is the environment variable of a dispatcher script that has the
 // action too, NetworkManager-dispatcher(8).
 const envAction = "NM_DISPATCHER_ACTION"
+
+// hardStop ends the process one second after the budget, because some
+// dependencies take no context.
+const hardStop = dispatch.Budget + time.Second
 
 func main() {
 	args := os.Args[1:]
@@ -59,4 +69,26 @@ func event(args []string) int {
 		printf(os.Stderr, "nm-azure-dispatch: %s %s: %v\n", ev.Interface, ev.Action, err)
 	}
 	return status
+}
+
+// hook handles a relevant event on an Azure VM. If the platform is unknown it only
+// logs, once per boot, why it does nothing.
+func hook(root fs.FS, ev nm.Event, platformErr error) (int, error) {
+	time.AfterFunc(hardStop, func() {
+		printf(os.Stderr, "nm-azure-dispatch: %s %s: not done after %v, stopped\n", ev.Interface, ev.Action, hardStop)
+		os.Exit(exitFailed)
+	})
+	return withCheckIn(root, noTimeout, func(ctx context.Context, c *dispatch.CheckIn) (int, error) {
+		if platformErr != nil {
+			if c.Store.First("platform-unknown") {
+				c.Log(journal.PlatformUnknown, slog.Any("error", platformErr))
+			}
+			return exitDone, nil
+		}
+		c.Event = ev
+		if err := (dispatch.Hook{CheckIn: c}).Run(ctx); err != nil {
+			return exitFailed, err
+		}
+		return exitDone, nil
+	})
 }

@@ -2,13 +2,53 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"flag"
 	"io"
 	"os"
 
+	"github.com/miekg/dns"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor/status"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/sysbus"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/term"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 )
+
+// defineStatus defines status, which any user may run.
+func defineStatus(flags *flag.FlagSet) func() (int, error) {
+	asJSON := flags.Bool("json", false, "print JSON, docs/schema/status.json")
+	return func() (int, error) {
+		m := snapshot(machine.Options{})
+		s := status.Of(m)
+		return show(m, m.Ready(), *asJSON, s, s.Print)
+	}
+}
+
+// defineDoctor defines doctor, which checks everything between this machine and Azure, and
+// changes nothing.
+func defineDoctor(flags *flag.FlagSet) func() (int, error) {
+	o := machine.Options{Network: true, Units: doctor.Agents()}
+	asJSON := flags.Bool("json", false, "print JSON, docs/schema/doctor.json")
+	flags.Func("name", "resolve `NAME`, by default the domain of the lease, or azure.microsoft.com", func(s string) error {
+		if _, ok := dns.IsDomainName(s); !ok || s == "" {
+			return errors.New("want a domain name")
+		}
+		o.Name = s
+		return nil
+	})
+	flags.Func("interface", "check `INTERFACE`, by default the primary one, whose lease has the route to the WireServer", func(s string) error {
+		o.Interface = s
+		return nm.CheckInterface(s)
+	})
+	return func() (int, error) {
+		m := snapshot(o)
+		r := doctor.Judge(m)
+		return show(m, r.FirstFailure == nil, *asJSON, r, r.Print)
+	}
+}
 
 // snapshot reads this machine, until SIGTERM or SIGINT.
 func snapshot(o machine.Options) *machine.Snapshot {

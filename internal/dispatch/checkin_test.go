@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/networkd"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/wire"
 )
@@ -275,28 +277,35 @@ func TestTargetOf(t *testing.T) {
 	}
 }
 
-func TestBestLease(t *testing.T) {
+// The order of leases is the same for the unit, status and doctor.
+func TestLeased(t *testing.T) {
+	azure := &nm.Lease{Routes: []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}}
 	primary, secondary := &nm.Lease{Routers: addrs("10.0.0.1")}, &nm.Lease{}
 	dev := func(name string, l *nm.Lease) nm.Device { return nm.Device{Interface: name, Lease: l} }
 	tests := []struct {
 		name    string
 		devices []nm.Device
-		routes  []string
+		links   []networkd.Link
+		routes  string
 		want    string
 	}{
 		{name: "none"},
-		{name: "no lease", devices: []nm.Device{dev("eth0", nil)}, routes: []string{"eth0"}},
-		{name: "the default route's", devices: []nm.Device{dev("eth0", primary), dev("eth1", secondary)}, routes: []string{"eth1", "eth0"}, want: "eth1"},
-		{name: "the default route's has none", devices: []nm.Device{dev("eth0", secondary), dev("eth1", primary)}, routes: []string{"wg0"}, want: "eth1"},
-		{name: "a primary one", devices: []nm.Device{dev("eth0", secondary), dev("eth1", primary), dev("eth2", primary)}, want: "eth1"},
+		{name: "no lease", devices: []nm.Device{dev("eth0", nil)}, links: []networkd.Link{{Name: "eth1"}}, routes: "eth0"},
+		{name: "the default route's", devices: []nm.Device{dev("eth0", primary), dev("eth1", secondary)}, routes: "eth1 eth0", want: "eth1 eth0"},
+		{name: "the route to the WireServer, whatever the metric", devices: []nm.Device{dev("eth1", primary), dev("eth0", azure)}, routes: "eth1 eth0", want: "eth0 eth1"},
+		{name: "of a VF and its twin the preferred", devices: []nm.Device{dev("eth0", azure), dev("enP1", azure)}, routes: "enP1 eth0", want: "enP1 eth0"},
+		{name: "the default route's has none", devices: []nm.Device{dev("eth0", secondary), dev("eth1", primary)}, routes: "wg0", want: "eth1 eth0"},
+		{name: "a primary one", devices: []nm.Device{dev("eth0", secondary), dev("eth1", primary), dev("eth2", primary)}, want: "eth1 eth2 eth0"},
 		{name: "any", devices: []nm.Device{dev("eth0", nil), dev("eth1", secondary)}, want: "eth1"},
+		{name: "systemd-networkd's", devices: []nm.Device{dev("eth1", secondary)}, links: []networkd.Link{{Name: "eth0", Lease: azure}}, want: "eth0 eth1"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, ok := dispatch.BestLease(tt.devices, tt.routes)
-			if got.Interface != tt.want || ok != (tt.want != "") {
-				t.Errorf("got %q, %v; want %q", got.Interface, ok, tt.want)
-			}
-		})
+		var got []string
+		for _, d := range dispatch.Leased(tt.devices, tt.links, strings.Fields(tt.routes)) {
+			got = append(got, d.Interface)
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s: %v, want %s", tt.name, got, tt.want)
+		}
 	}
 }

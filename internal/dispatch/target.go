@@ -49,23 +49,31 @@ func DefaultTarget(iface, why string) Target {
 	return Target{Server: wire.DefaultAddr, Source: boot.FromConstant, Interface: iface, Why: why}
 }
 
-// BestLease selects the lease for a check-in without an event: that of the device
-// with the preferred default route, else that of any primary interface, else any.
-func BestLease(devices []nm.Device, defaultRoutes []string) (nm.Device, bool) {
-	for _, name := range defaultRoutes {
-		for _, d := range devices {
-			if d.Interface == name && d.Lease != nil {
-				return d, true
-			}
+// Leased returns the devices of both network managers that have a DHCPv4 lease. The
+// first one counts for a check-in without an event: the primary interface by the routes
+// of its lease, else the one with the preferred default route, else any.
+func Leased(devices []nm.Device, links []networkd.Link, defaultRoutes []string) []nm.Device {
+	devices = slices.DeleteFunc(slices.Clone(devices), func(d nm.Device) bool { return d.Lease == nil })
+	for _, l := range links {
+		if l.Lease != nil {
+			devices = append(devices, nm.Device{Interface: l.Name, Lease: l.Lease})
 		}
 	}
-	var best nm.Device
-	for _, d := range devices {
-		if d.Lease != nil && (best.Lease == nil || d.Lease.Primary() && !best.Lease.Primary()) {
-			best = d
+	rank := func(d nm.Device) int {
+		n, at := len(defaultRoutes), slices.Index(defaultRoutes, d.Interface)
+		if at < 0 {
+			at = n
 		}
+		switch {
+		case d.Lease.HostRoute():
+			return at
+		case at < n || d.Lease.Primary():
+			return n + 1 + at
+		}
+		return 2*n + 2
 	}
-	return best, best.Lease != nil
+	slices.SortStableFunc(devices, func(a, b nm.Device) int { return rank(a) - rank(b) })
+	return devices
 }
 
 const (

@@ -102,7 +102,7 @@ func route(s *machine.Snapshot) Step {
 		via, next = " via "+r.Gateway.String(), r.Gateway
 	}
 	seen := fmt.Sprintf("%s%s on %s from %s", to, via, r.Interface, r.Source)
-	l, primary := s.Leases()[r.Interface], s.Primary()
+	l, leased := s.LeaseOf(r.Interface), s.Leased()
 	switch {
 	case err != nil && s.Probes.TCP.Err != nil:
 		return noRoute(s, err)
@@ -113,8 +113,8 @@ func route(s *machine.Snapshot) Step {
 	case r.Table != mainTable && r.Table != 0:
 		return fail("route-rule", fmt.Sprintf("%s, by table %d (rules of priority %v)", seen, r.Table, r.Rules),
 			"a routing rule sends it there: find out who made it", "ip rule", fmt.Sprintf("ip route show table %d", r.Table))
-	case len(primary) > 0 && !slices.Contains(primary, r.Interface):
-		return wrongNIC(s, seen, primary[0])
+	case len(leased) > 0 && leased[0].Lease.HostRoute() && (l == nil || !l.HostRoute()):
+		return wrongNIC(s, seen, leased[0].Interface)
 	case next != to && l != nil && len(l.Routers) > 0 && !slices.Contains(l.Routers, next):
 		return fail("route-gateway", seen+"; the lease's gateway is "+list(l.Routers),
 			"remove the route, then configure those of the lease again", fmt.Sprintf("sudo ip route del %s via %s", to, next), again(s))

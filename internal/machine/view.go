@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
@@ -41,24 +40,23 @@ func (s *Snapshot) ByNetworkd() bool {
 	return s.Networkd.Err == nil || s.Units.V[UnitNetworkd].On()
 }
 
-// Leases returns the DHCPv4 lease of each interface that has one.
-func (s *Snapshot) Leases() map[string]*nm.Lease {
-	all := map[string]*nm.Lease{}
-	for _, l := range s.Networkd.V {
-		if l.Lease != nil {
-			all[l.Name] = l.Lease
+// Leased returns the interfaces with a DHCPv4 lease, see [dispatch.Leased].
+func (s *Snapshot) Leased() []nm.Device {
+	return dispatch.Leased(s.NM.V.Devices, s.Networkd.V, s.Kernel.DefaultRoutes)
+}
+
+// LeaseOf returns the lease of an interface, nil without one.
+func (s *Snapshot) LeaseOf(iface string) *nm.Lease {
+	for _, d := range s.Leased() {
+		if d.Interface == iface {
+			return d.Lease
 		}
 	}
-	for _, d := range s.NM.V.Devices {
-		if d.Lease != nil {
-			all[d.Interface] = d.Lease
-		}
-	}
-	return all
+	return nil
 }
 
 // Lease returns the lease of the checked interface, nil without one.
-func (s *Snapshot) Lease() *nm.Lease { return s.Leases()[s.Interface] }
+func (s *Snapshot) Lease() *nm.Lease { return s.LeaseOf(s.Interface) }
 
 // Target returns the target of the check-in.
 func (s *Snapshot) Target() dispatch.Target {
@@ -96,24 +94,14 @@ func (s *Snapshot) Ready() bool {
 	return s.Records.CheckIn.Err == nil && s.Records.CheckIn.V.State == boot.Ready
 }
 
-// Primary returns the interfaces whose lease is that of a primary interface.
-func (s *Snapshot) Primary() []string {
-	leases := s.Leases()
-	maps.DeleteFunc(leases, func(_ string, l *nm.Lease) bool { return !l.HostRoute() })
-	return slices.Sorted(maps.Keys(leases))
-}
-
-// pick returns the interface to check if the user names none: the one with a lease
-// of a primary interface, of several the one with the preferred default route. If
-// there are only leases of secondary interfaces, it is one that should have a lease
-// and has none. Otherwise it is the one with the default route, or the first
-// one, hardware before others such as dummy0.
+// pick returns the interface to check if the user names none: the one whose lease the
+// check-in uses. If there are only leases of secondary interfaces, it is one that
+// should have a lease and has none. Otherwise it is the one with the default route, or
+// the first one, hardware before others such as dummy0.
 func (s *Snapshot) pick() string {
-	primary, leases, defaults := s.Primary(), s.Leases(), s.Kernel.DefaultRoutes
-	best := slices.DeleteFunc(slices.Clone(defaults), func(name string) bool { return !slices.Contains(primary, name) })
-	secondary := false
-	for _, l := range leases {
-		secondary = secondary || !l.Primary()
+	leased := s.Leased()
+	if len(leased) > 0 && leased[0].Lease.Primary() {
+		return leased[0].Interface
 	}
 	var without, hardware, others []string
 	for _, l := range s.Kernel.Links {
@@ -127,11 +115,11 @@ func (s *Snapshot) pick() string {
 		}
 		d, _ := s.NM.V.Device(l.Name)
 		n := s.NetworkdLink(l.Name)
-		if secondary && leases[l.Name] == nil && (d.Managed && !d.External || n.Managed && n.Master == 0) {
+		if len(leased) > 0 && s.LeaseOf(l.Name) == nil && (d.Managed && !d.External || n.Managed && n.Master == 0) {
 			without = append(without, l.Name)
 		}
 	}
-	return slices.Concat(best, primary, without, defaults, hardware, others, []string{""})[0]
+	return slices.Concat(without, s.Kernel.DefaultRoutes, hardware, others, []string{""})[0]
 }
 
 // CheckingIn names what is working on the check-in, "" if nothing is: the process that

@@ -13,7 +13,6 @@ import (
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/nm"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/resolv"
 )
 
@@ -100,16 +99,16 @@ func Of(m *machine.Snapshot) Status {
 	} else {
 		s.notRead("NetworkManager", m.NM.Err)
 	}
-	names, leases := slices.Clone(m.Kernel.DefaultRoutes), m.Leases() // and those with a lease or a record
+	names := slices.Clone(m.Kernel.DefaultRoutes) // and those with a lease or a record
 	for _, l := range m.Kernel.Links {
 		_, recorded := m.Records.Links[l.Name]
-		if (recorded || leases[l.Name] != nil) && !slices.Contains(names, l.Name) {
+		if (recorded || m.LeaseOf(l.Name) != nil) && !slices.Contains(names, l.Name) {
 			names = append(names, l.Name)
 		}
 	}
 	for _, name := range names {
 		s.notRead("record of "+name, m.Records.Links[name].Err)
-		s.Links = append(s.Links, link(m, name, leases[name]))
+		s.Links = append(s.Links, link(m, name))
 	}
 	s.notRead("systemd-resolved", m.Resolved.Err)
 	return s
@@ -122,11 +121,11 @@ func (s *Status) notRead(what string, err error) {
 	}
 }
 
-func link(m *machine.Snapshot, name string, lease *nm.Lease) Link {
+func link(m *machine.Snapshot, name string) Link {
 	view := m.LinkView(name)
 	l := Link{Interface: name, Index: m.Index(name), From: fromUnknown, Decision: view.Trace()}
 	l.State, l.Reason = view.Record.State, view.Record.Reason
-	if lease != nil {
+	if lease := m.LeaseOf(name); lease != nil {
 		l.Lease = list(lease.Nameservers)
 	}
 	if _, known := m.NM.V.Device(name); known {
