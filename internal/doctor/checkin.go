@@ -47,7 +47,7 @@ func timer(s *machine.Snapshot) Step {
 		return warn("unit-failed", service+" has failed: "+result, "see why", log)
 	case s.ByNetworkd() && !s.Conf.Wanted:
 		return warn("wants-link-missing", machine.UnitNetworkd+" does not pull in "+service+": the timer starts it a minute after boot", reinstall)
-	case u.Active == "active" || u.Active == "activating":
+	case u.Running():
 		return ok(service + " is running")
 	case t.Active != "" && t.Active != "active":
 		return warn("timer-stopped", timer+" is "+t.Active, "start it", "sudo systemctl start "+timer)
@@ -56,7 +56,11 @@ func timer(s *machine.Snapshot) Step {
 }
 
 func record(s *machine.Snapshot) Step {
-	rec, err, holder := s.Records.CheckIn.V, s.Records.CheckIn.Err, s.CheckingIn()
+	rec, err := s.Records.CheckIn.V, s.Records.CheckIn.Err
+	running, state := s.Units.V[machine.UnitCheckIn].Running(), machine.UnitCheckIn+" is not running"
+	if s.Units.Err != nil {
+		state = s.Units.Err.Error()
+	}
 	const once = "once the steps before are ok"
 	start := []string{checkIn(s)}
 	if s.Units.V[machine.UnitCheckIn].Masked() {
@@ -65,8 +69,8 @@ func record(s *machine.Snapshot) Step {
 	switch {
 	case s.Records.BootErr != nil:
 		return warn("boot-id-unknown", "the boot ID cannot be read, so no record counts", "read it", "cat /proc/sys/kernel/random/boot_id")
-	case errors.Is(err, fs.ErrNotExist) && holder != "":
-		return warn("checking-in", holder+" is checking in", "wait, then run doctor again")
+	case errors.Is(err, fs.ErrNotExist) && running:
+		return warn("checking-in", machine.UnitCheckIn+" is checking in", "wait, then run doctor again")
 	case errors.Is(err, fs.ErrNotExist):
 		return fail("no-check-in", "there was no check-in attempt in this boot", once, start...)
 	case err != nil:
@@ -83,10 +87,10 @@ func record(s *machine.Snapshot) Step {
 	switch {
 	case refused && reached(s):
 		return notAccepted(seen+"; the goal state is answered, the report is not accepted", why)
-	case holder != "":
-		return warn("trying", seen+"; "+holder+" is retrying", "fix what failed before this; the check-in is retried automatically")
+	case running:
+		return warn("trying", seen+"; "+machine.UnitCheckIn+" is retrying", "fix what failed before this; the check-in is retried automatically")
 	}
-	return fail("nobody-tries", seen+"; no process is retrying", once, start...)
+	return fail("nobody-tries", seen+"; "+state, once, start...)
 }
 
 // notAccepted returns the step of a WireServer that answers the goal state but not the

@@ -26,6 +26,15 @@ func modify(profile, settings string) []string {
 	return []string{"sudo nmcli connection modify " + shell(profile) + " " + settings, "sudo nmcli connection up " + shell(profile)}
 }
 
+// enable returns the commands that enable and start a unit, and those that follow.
+func enable(s *machine.Snapshot, unit string, then ...string) []string {
+	run := append([]string{"sudo systemctl enable --now " + unit}, then...)
+	if s.Units.V[unit].Masked() {
+		run = append([]string{"sudo systemctl unmask " + unit}, run...)
+	}
+	return run
+}
+
 // again returns the command that makes the hook run again.
 func again(s *machine.Snapshot) string {
 	d, known := s.Device()

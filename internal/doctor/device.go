@@ -70,7 +70,7 @@ func deviceNetworkd(s *machine.Snapshot) Step {
 	l, err := s.NetworkdLink(s.Interface), s.Networkd.Err
 	switch {
 	case errors.Is(err, networkd.ErrNotRunning):
-		return fail("networkd-stopped", err.Error(), "start it", "sudo systemctl enable --now "+machine.UnitNetworkd)
+		return fail("networkd-stopped", err.Error(), "start it", enable(s, machine.UnitNetworkd)...)
 	case err != nil:
 		return fail("networkd-no-answer", err.Error(), "restart it", "sudo systemctl restart "+machine.UnitNetworkd)
 	case !l.Managed:

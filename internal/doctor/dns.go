@@ -21,7 +21,7 @@ const (
 func resolved(s *machine.Snapshot) Step {
 	const name, leads = machine.UnitResolved, ", but /etc/resolv.conf leads to it"
 	u, err := s.Units.V[name], s.Resolved.Err
-	start := []string{"sudo systemctl enable --now " + name}
+	start := enable(s, name)
 	then, whose := "", "" // systemd-resolved reads systemd-networkd's nameservers by itself
 	install, write := "install it, or name the nameservers in /etc/resolv.conf", []string(nil)
 	if !s.ByNetworkd() {
@@ -37,9 +37,6 @@ func resolved(s *machine.Snapshot) Step {
 		return fail("resolved-no-answer", strings.TrimPrefix(err.Error(), "resolv: "), "restart it", restartResolved)
 	case !s.Conf.ResolvConf.Resolved():
 		return skip("no-resolved", "systemd-resolved is not running, and /etc/resolv.conf does not lead to it"+whose)
-	case u.Masked():
-		unmask := []string{"sudo systemctl unmask " + name}
-		return fail("resolved-masked", "systemd-resolved is masked"+leads, "unmask it"+then, append(unmask, start...)...)
 	case u.File == "" && s.Units.Err == nil:
 		return fail("resolved-missing", "systemd-resolved is not installed"+leads, install, write...)
 	}

@@ -42,22 +42,22 @@ var cases = []struct {
 	{"NetworkManager stopped", func(s *machine.Snapshot) { s.NM = machine.Seen[nm.Snapshot]{Err: nm.ErrNotRunning} }, "networkmanager fail networkmanager-stopped"},
 	{"NetworkManager hangs", func(s *machine.Snapshot) { s.NM = machine.Seen[nm.Snapshot]{Err: machine.NoAnswer(2 * time.Second)} }, "networkmanager fail networkmanager-no-answer"},
 	{"NetworkManager silent on renewals", func(s *machine.Snapshot) { s.NM.V.Version = "1.42.4-1.el9" }, "networkmanager warn networkmanager-silent-renewals"},
-	{"dispatcher disabled", unit(machine.UnitDispatcher, machine.Unit{File: "disabled"}), "dispatcher fail dispatcher-disabled"},
+	{"dispatcher disabled", unit(machine.UnitDispatcher, machine.Unit{File: "disabled"}), "dispatcher fail dispatcher-off"},
 	{"dispatcher disabled, no event reapply", func(s *machine.Snapshot) {
 		s.NM.V.Version = "1.34.0"
 		s.Units.V[machine.UnitDispatcher] = machine.Unit{File: "disabled"}
-	}, "dispatcher fail dispatcher-disabled"},
-	{"dispatcher masked", unit(machine.UnitDispatcher, machine.Unit{File: "masked"}), "dispatcher fail dispatcher-masked"},
+	}, "dispatcher fail dispatcher-off"},
+	{"dispatcher masked", unit(machine.UnitDispatcher, machine.Unit{File: "masked"}), "dispatcher fail dispatcher-off"},
 	{"dispatcher missing", unit(machine.UnitDispatcher, machine.Unit{}), "dispatcher fail dispatcher-missing"},
 
 	{"hook missing", hook(func(h *machine.Hook) { h.File, h.Err = h.Name, fs.ErrNotExist }), "hook fail hook-missing"},
-	{"hook dangling", hook(func(h *machine.Hook) { h.Err = fs.ErrNotExist }), "hook fail hook-dangling"},
-	{"hook not executable", hook(func(h *machine.Hook) { h.Mode = 0o644 }), "hook fail hook-not-executable"},
-	{"hook writable by others", hook(func(h *machine.Hook) { h.Mode = 0o775 }), "hook fail hook-writable"},
-	{"hook set-UID", hook(func(h *machine.Hook) { h.Mode = 0o755 | fs.ModeSetuid }), "hook fail hook-writable"},
-	{"hook of a user's", hook(func(h *machine.Hook) { h.Owner = 1000 }), "hook fail hook-owner"},
+	{"hook dangling", hook(func(h *machine.Hook) { h.Err = fs.ErrNotExist }), "hook fail hook-unreadable"},
+	{"hook not executable", hook(func(h *machine.Hook) { h.Mode = 0o644 }), "hook fail hook-mode"},
+	{"hook writable by others", hook(func(h *machine.Hook) { h.Mode = 0o775 }), "hook fail hook-mode"},
+	{"hook set-UID", hook(func(h *machine.Hook) { h.Mode = 0o755 | fs.ModeSetuid }), "hook fail hook-mode"},
+	{"hook of a user's", hook(func(h *machine.Hook) { h.Owner = 1000 }), "hook fail hook-mode"},
 	{"hook empty", hook(func(h *machine.Hook) { h.Empty = true }), "hook fail hook-masked"},
-	{"hook a directory", hook(func(h *machine.Hook) { h.Mode = fs.ModeDir | 0o755 }), "hook fail hook-no-file"},
+	{"hook a directory", hook(func(h *machine.Hook) { h.Err = errors.New("not a regular file") }), "hook fail hook-unreadable"},
 	{"hook masked by a link", hook(func(h *machine.Hook) { h.Name, h.File, h.Mode = machine.AdminHook, "dev/null", fs.ModeCharDevice }), "hook fail hook-masked"},
 	// D8: an override with "exit 0".
 	{"hook replaced", hook(func(h *machine.Hook) { h.Name, h.File, h.Calls = machine.AdminHook, machine.AdminHook, false }), "hook fail hook-replaced"},
@@ -72,7 +72,7 @@ var cases = []struct {
 	{"SELinux, another label", selinux(label, "unconfined_u:object_r:user_home_t:s0"), "hook fail hook-label"},
 	// D16: no policy has a transition for the older type any more.
 	{"SELinux, the older label", selinux(label, "system_u:object_r:NetworkManager_initrc_exec_t:s0"), "hook fail hook-label"},
-	{"SELinux, label of the link", selinux("unconfined_u:object_r:user_home_t:s0", label), "hook fail hook-link-label"},
+	{"SELinux, label of the link", selinux("unconfined_u:object_r:user_home_t:s0", label), "hook fail hook-label"},
 	{"SELinux, a link past the gate", func(s *machine.Snapshot) {
 		selinux(label, "system_u:object_r:bin_t:s0")(s)
 		s.Hook.Name, s.Hook.File = machine.AdminHook, machine.Program
@@ -80,7 +80,7 @@ var cases = []struct {
 	{"SELinux permissive", func(s *machine.Snapshot) {
 		selinux("", "")(s)
 		s.Hook.Enforce = "0"
-	}, "hook warn hook-link-label"},
+	}, "hook warn hook-label"},
 
 	{"timer masked", unit(machine.UnitTimer, machine.Unit{File: "masked"}), "timer warn unit-masked"},
 	{"service masked", unit(machine.UnitCheckIn, machine.Unit{File: "masked-runtime"}), "timer warn unit-masked"},
@@ -268,23 +268,21 @@ var cases = []struct {
 	}, "timer warn unit-masked; record fail no-check-in"},
 	{"no record yet", func(s *machine.Snapshot) {
 		nothing(s)
-		s.Records.Holder = "process 4711"
+		unit(machine.UnitCheckIn, machine.Unit{File: "static", Active: "activating", Sub: "start"})(s)
 	}, "record warn checking-in"},
 	{"record unreadable", func(s *machine.Snapshot) {
 		s.Records.CheckIn = machine.Seen[boot.CheckIn]{Err: errors.New("boot: /run/nm-azure-dispatch/check-in.json is a directory, want a regular file: remove it")}
 	}, "record warn record-unreadable"},
 	{"nobody tries", func(s *machine.Snapshot) {
 		creating(s)
-		s.Records.Holder = ""
+		unit(machine.UnitCheckIn, machine.Unit{File: "static", Active: "inactive"})(s)
 	}, "record fail nobody-tries"},
-	{"the unit waits for a route", func(s *machine.Snapshot) {
+	{"nobody may try, systemd does not answer", func(s *machine.Snapshot) {
 		creating(s)
-		s.Records.Holder = ""
-		unit(machine.UnitCheckIn, machine.Unit{File: "static", Active: "activating", Sub: "start"})(s)
-	}, "record warn trying"},
+		s.Units = machine.Seen[map[string]machine.Unit]{Err: machine.NoAnswer(2 * time.Second)}
+	}, "dispatcher skipped systemd-no-answer; timer skipped systemd-no-answer; record fail nobody-tries; agents skipped systemd-no-answer"},
 	{"systemd will restart the unit", func(s *machine.Snapshot) {
 		creating(s)
-		s.Records.Holder = ""
 		unit(machine.UnitCheckIn, machine.Unit{File: "static", Active: "activating", Sub: "auto-restart", Result: "exit-code", Exit: 1})(s)
 	}, "timer warn unit-failed; record fail nobody-tries"},
 	{"retrying", creating, "record warn trying"},
@@ -310,7 +308,7 @@ var cases = []struct {
 	}, ""},
 	{"afterburn", unit("afterburn-checkin.service", machine.Unit{File: "enabled"}), ""},
 
-	{"resolved masked", stopped(machine.Unit{File: "masked"}), "resolved fail resolved-masked"},
+	{"resolved masked", stopped(machine.Unit{File: "masked"}), "resolved fail resolved-stopped"},
 	{"resolved stopped", stopped(machine.Unit{File: "enabled"}), "resolved fail resolved-stopped"},
 	{"resolved missing", stopped(machine.Unit{}), "resolved fail resolved-missing"},
 	{"resolved hangs", func(s *machine.Snapshot) {

@@ -23,7 +23,7 @@ func networkManager(s *machine.Snapshot) Step {
 	switch {
 	case errors.Is(s.NM.Err, nm.ErrNotRunning):
 		return fail("networkmanager-stopped", "NetworkManager is not running",
-			"start it", "sudo systemctl enable --now "+machine.UnitNetworkManager)
+			"start it", enable(s, machine.UnitNetworkManager)...)
 	case s.NM.Err != nil:
 		return fail("networkmanager-no-answer", s.NM.Err.Error(),
 			"restart it; if that does not help, restart the machine", "sudo systemctl restart "+machine.UnitNetworkManager)
@@ -44,23 +44,18 @@ func number(version string) int {
 const (
 	withEvent = ", then repeat the event"
 	reinstall = "reinstall the package"
-	replaced  = reinstall + ", and remove what replaces its files"
 )
 
 func dispatcher(s *machine.Snapshot) Step {
 	const name = machine.UnitDispatcher
 	u := s.Units.V[name]
-	enable := []string{"sudo systemctl enable " + name, again(s)}
 	switch {
 	case s.Units.Err != nil:
 		return noAnswer(s)
 	case u.File == "":
 		return fail("dispatcher-missing", "nm-dispatcher is not installed", "install NetworkManager with its dispatcher")
-	case u.Masked():
-		unmask := "sudo systemctl unmask " + name
-		return fail("dispatcher-masked", name+" is masked: no event reaches the hook", "unmask it"+withEvent, append([]string{unmask}, enable...)...)
-	case u.File == "disabled":
-		return fail("dispatcher-disabled", name+" is disabled: no event reaches the hook", "enable it"+withEvent, enable...)
+	case u.Masked() || u.File == "disabled":
+		return fail("dispatcher-off", name+" is "+u.File+": no event reaches the hook", "enable it"+withEvent, enable(s, name, again(s))...)
 	}
 	return ok(name + " is " + u.File)
 }
@@ -73,24 +68,16 @@ func hook(s *machine.Snapshot) Step {
 	if h.Name == machine.AdminHook { // without it the package's own counts
 		say, run = "remove it"+withEvent, []string{"sudo rm " + name, again(s)}
 	}
-	mode := fmt.Sprintf("%s has mode %v, so nm-dispatcher does not run it: ", file, h.Mode)
-	chmod := []string{"sudo chmod 0755 " + file, again(s)}
 	switch {
 	case errors.Is(h.Err, fs.ErrNotExist) && h.File == h.Name:
 		return fail("hook-missing", name+" does not exist", "install the package: nothing calls the program without it")
-	case h.File == "dev/null" || h.Err == nil && h.Mode.IsRegular() && h.Empty:
+	case h.File == "dev/null" || h.Err == nil && h.Empty:
 		return fail("hook-masked", name+" masks the hook", say, run...)
 	case h.Err != nil:
-		return fail("hook-dangling", fmt.Sprintf("%s leads to %s: %v", name, file, h.Err), replaced)
-	case !h.Mode.IsRegular():
-		return fail("hook-no-file", file+" is not a regular file", replaced)
-	case h.Owner != 0:
-		return fail("hook-owner", fmt.Sprintf("%s belongs to user %d, so nm-dispatcher does not run it", file, h.Owner),
-			"give it to root"+withEvent, "sudo chown root: "+file, again(s))
-	case h.Mode.Perm()&0o022 != 0 || h.Mode&fs.ModeSetuid != 0:
-		return fail("hook-writable", mode+"others can write to it, or it is set-UID", "fix it"+withEvent, chmod...)
-	case h.Mode.Perm()&0o100 == 0:
-		return fail("hook-not-executable", mode+"it is not executable", "fix it"+withEvent, chmod...)
+		return fail("hook-unreadable", fmt.Sprintf("%s leads to %s: %v", name, file, h.Err), reinstall+", and remove what replaces its files")
+	case h.Owner != 0 || h.Mode.Perm()&0o122 != 0o100 || h.Mode&fs.ModeSetuid != 0:
+		return fail("hook-mode", fmt.Sprintf("%s belongs to user %d and has mode %v: nm-dispatcher does not run it", file, h.Owner, h.Mode),
+			"give it to root, who alone may write and everybody execute it"+withEvent, "sudo chown root: "+file, "sudo chmod 0755 "+file, again(s))
 	case !h.Calls:
 		return fail("hook-replaced", file+" is not the package's hook and does not call the program", say, run...)
 	case !h.Program && path.Base(h.File) != path.Base(machine.Program):
@@ -115,26 +102,24 @@ func labels(s *machine.Snapshot) Step {
 		scriptType = "NetworkManager_dispatcher_script_t"
 	)
 	h, bad := s.Hook, fail
-	if h.Enforce != "1" {
+	switch h.Enforce {
+	case "":
+		return Step{}
+	case "0":
 		bad = warn
 	}
 	name, file := "/"+h.Name, "/"+h.File
 	wrong := func(label string) bool { return !strings.Contains(label, ":"+scriptType+":") }
-	relabel := func(code, file, label string) Step {
-		return bad(code, fmt.Sprintf("%s has the SELinux label %q, want %s", file, label, scriptType),
-			"fix it"+withEvent, "sudo restorecon -v "+file, again(s))
-	}
-	switch {
-	case h.Enforce == "":
-		return Step{}
-	case !strings.Contains(h.File, "NetworkManager/dispatcher.d/") && wrong(h.TargetLabel):
+	if !strings.Contains(h.File, "NetworkManager/dispatcher.d/") && wrong(h.TargetLabel) {
 		seen := fmt.Sprintf("%s leads to %s, which SELinux does not let nm-dispatcher run as a hook (label %q)", name, file, h.TargetLabel)
 		return bad("hook-past-gate", seen, "link it to the package's script"+withEvent,
 			"sudo ln -sfT "+gate+" "+name, "sudo restorecon -v "+name, again(s))
-	case wrong(h.EntryLabel):
-		return relabel("hook-link-label", name, h.EntryLabel)
-	case wrong(h.TargetLabel):
-		return relabel("hook-label", file, h.TargetLabel)
+	}
+	for _, f := range [][2]string{{name, h.EntryLabel}, {file, h.TargetLabel}} {
+		if wrong(f[1]) {
+			return bad("hook-label", fmt.Sprintf("%s has the SELinux label %q, want %s", f[0], f[1], scriptType),
+				"fix it"+withEvent, "sudo restorecon -v "+f[0], again(s))
+		}
 	}
 	return Step{}
 }

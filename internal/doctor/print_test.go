@@ -30,7 +30,7 @@ func TestOutput(t *testing.T) {
 			s.Units.V[machine.UnitDispatcher] = machine.Unit{File: "disabled"}
 			unreached(syscall.EHOSTUNREACH)(s)
 			s.NM.V.Devices[0].Profile.Method, s.NM.V.Devices[0].Lease = "manual", nil
-			s.Records.Holder = ""
+			s.Units.V[machine.UnitCheckIn] = machine.Unit{File: "static", Active: "inactive"}
 			s.Probes.File.V[0].Rcode, s.Probes.LookUp.Err = 2, errors.New("hostile \x1b[31m\x00text <&>")
 		}},
 		{"not-azure", func(s *machine.Snapshot) {

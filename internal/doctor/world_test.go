@@ -96,10 +96,10 @@ func has(servers ...netip.Addr) resolv.Link {
 // device is NetworkManager's device of eth0.
 func device(s *machine.Snapshot) *nm.Device { return &s.NM.V.Devices[0] }
 
-// creating is a machine that has not checked in: another run is retrying.
+// creating is a machine that has not checked in: the unit is retrying.
 func creating(s *machine.Snapshot) {
 	s.Records.CheckIn.V = boot.CheckIn{State: boot.Trying, Attempts: 3, LastError: "wire: GET http://168.63.129.16/machine/?comp=goalstate: dial tcp 168.63.129.16:80: i/o timeout"}
-	s.Records.Holder = "process 4711"
+	s.Units.V[machine.UnitCheckIn] = machine.Unit{File: "static", Active: "activating", Sub: "start"}
 }
 
 // unreached is one that gets no answer from the WireServer either.

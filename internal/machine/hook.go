@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"errors"
 	"io/fs"
 	"path"
 	"strings"
@@ -24,7 +25,7 @@ const (
 type Hook struct {
 	Name    string // the entry in dispatcher.d
 	File    string // the file that it is or links to
-	Err     error  // why that cannot be read
+	Err     error  // why that cannot be read, or is no regular file
 	Mode    fs.FileMode
 	Empty   bool
 	Owner   uint32 // the user ID
@@ -56,6 +57,9 @@ func readHook(root fs.FS, label func(string) string) Hook {
 		h.EntryLabel, h.TargetLabel = label("/"+h.Name), label("/"+h.File)
 	}
 	fi, err := fs.Stat(root, h.File)
+	if err == nil && !fi.Mode().IsRegular() {
+		err = errors.New("not a regular file")
+	}
 	if err != nil {
 		h.Err = err
 		return h
@@ -65,7 +69,7 @@ func readHook(root fs.FS, label func(string) string) Hook {
 		h.Owner = st.Uid
 	}
 	b := text(root, h.File) // "" if it cannot be read, which nm-dispatcher, as root, can
-	h.Calls = !h.Mode.IsRegular() || b == "" || strings.HasPrefix(b, "\x7fELF") || strings.Contains(b, path.Base(Program))
+	h.Calls = b == "" || strings.HasPrefix(b, "\x7fELF") || strings.Contains(b, path.Base(Program))
 	return h
 }
 

@@ -59,7 +59,6 @@ type Records struct {
 	BootErr error
 	CheckIn Seen[boot.CheckIn]         // the error is fs.ErrNotExist without a record
 	Links   map[string]Seen[boot.Link] // by interface
-	Holder  string                     // the holder of the check-in's lock, "process 4711"; "" if none
 }
 
 // Kernel is the kernel's interfaces and addresses.

@@ -48,6 +48,11 @@ func (u Unit) On() bool {
 	return u.Active == "active" || u.Active == "activating"
 }
 
+// Running reports whether a service runs, and does not wait for its next start.
+func (u Unit) Running() bool {
+	return u.Active == "active" || u.Active == "activating" && u.Sub != "auto-restart"
+}
+
 // Masked reports whether the unit cannot be started.
 func (u Unit) Masked() bool { return u.File == "masked" || u.File == "masked-runtime" }
 

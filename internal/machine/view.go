@@ -121,13 +121,3 @@ func (s *Snapshot) pick() string {
 	}
 	return slices.Concat(without, s.Kernel.DefaultRoutes, hardware, others, []string{""})[0]
 }
-
-// CheckingIn names what is working on the check-in, "" if nothing is: the process that
-// has the lock, or the unit, which does not have it while it waits for a route.
-func (s *Snapshot) CheckingIn() string {
-	u := s.Units.V[UnitCheckIn]
-	if s.Records.Holder == "" && (u.Active == "active" || u.Active == "activating") && u.Sub != "auto-restart" {
-		return UnitCheckIn
-	}
-	return s.Records.Holder
-}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor"
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/term"
 )
 
@@ -83,8 +84,10 @@ func (p *printer) checkIn(s Status) {
 		p.state("failure reported", term.Red)
 	case s.Running:
 		p.state("not ready, retrying", term.Yellow)
+	case s.unitsErr != nil:
+		p.state("not ready", term.Red)
 	default:
-		p.state("not ready, no process is retrying", term.Red)
+		p.state("not ready, "+machine.UnitCheckIn+" is not running", term.Red)
 	}
 	if c != nil {
 		p.record(c)

@@ -30,7 +30,7 @@ type Status struct {
 	Running  bool          `json:"check_in_running"`
 	NotRead  []NotRead     `json:"not_read"`
 
-	recordErr error
+	recordErr, unitsErr error
 }
 
 // Link is the status of a link's nameservers. A source that is nil has not answered, or
@@ -86,7 +86,9 @@ func Of(m *machine.Snapshot) Status {
 	if !s.Azure {
 		return s
 	}
-	s.BootID, s.Running = m.Records.BootID, m.CheckingIn() != ""
+	s.BootID, s.Running = m.Records.BootID, m.Units.V[machine.UnitCheckIn].Running()
+	s.unitsErr = m.Units.Err
+	s.notRead("systemd", m.Units.Err)
 	s.notRead("boot ID", m.Records.BootErr)
 	if rec := m.Records.CheckIn; rec.Err == nil {
 		s.CheckIn = &rec.V

@@ -102,7 +102,7 @@ func TestStatus(t *testing.T) {
 			rec := &m.Records.CheckIn.V
 			rec.State, rec.Attempts, rec.Interface, rec.Source = boot.Trying, 17, "", boot.FromConstant
 			rec.LastError = "wire: GET http://168.63.129.16/machine/?comp=goalstate: dial tcp 168.63.129.16:80: connect: no route to host"
-			m.Records.Holder = "process 4711"
+			m.Units.V = map[string]machine.Unit{machine.UnitCheckIn: {Active: "activating"}}
 		}, false},
 		// D12: the unit is stopped or masked.
 		{"nobody-tries", func(m *machine.Snapshot) { m.Records.CheckIn.V.State = boot.Trying }, false},
