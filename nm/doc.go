@@ -3,5 +3,5 @@
 // NetworkManager wants for a link.
 //
 // It changes nothing in NetworkManager and parses no lease files. Parsing functions
-// take plain values; only client.go and snapshot.go use D-Bus.
+// take plain values; only snapshot.go uses D-Bus.
 package nm

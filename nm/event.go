@@ -63,23 +63,12 @@ func (e Event) Concerns() bool {
 	return false
 }
 
-// CheckInterface reports why the name of a network interface is invalid. The
-// rules are the kernel's: 1 to 15 bytes, no slash, colon or white space, not
-// "." or "..".
+// CheckInterface returns an error if the kernel gives no network interface this name.
 func CheckInterface(name string) error {
 	const maxLen = 15 // IFNAMSIZ less the closing NUL, netdevice(7)
-	reason := ""
-	switch {
-	case name == "":
-		reason = "it is empty"
-	case len(name) > maxLen:
-		reason = fmt.Sprintf("it is %d bytes long, the limit is %d", len(name), maxLen)
-	case name == "." || name == "..":
-		reason = "it names a directory"
-	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '/' || r == ':' }):
-		reason = "it holds a slash, a colon, white space or a control character"
-	default:
-		return nil
+	bad := func(r rune) bool { return r <= ' ' || r == 0x7f || r == '/' || r == ':' }
+	if name == "" || len(name) > maxLen || name == "." || name == ".." || strings.ContainsFunc(name, bad) {
+		return fmt.Errorf("nm: %.40q is not the name of an interface: want 1 to %d bytes without slash, colon and white space; see ip link", name, maxLen)
 	}
-	return fmt.Errorf("nm: interface %.40q is not a name that an interface can have: %s; see ip link", name, reason)
+	return nil
 }

@@ -33,10 +33,10 @@ func TestParseEvent(t *testing.T) {
 		{name: "no argument", err: "nm: event: 0 arguments, want 2: INTERFACE ACTION"},
 		{name: "three", args: []string{"eth0", "up", "x"}, err: "nm: event: 3 arguments, want 2: INTERFACE ACTION"},
 		{name: "no action", args: []string{"eth0", ""}, err: "nm: event: the action is empty, want one of NetworkManager-dispatcher(8)"},
-		{name: "no interface", args: []string{"", "up"}, err: `nm: interface "" is not a name that an interface can have: it is empty; see ip link`},
-		{name: "too long", args: []string{"abcdefghijklmnop", "up"}, err: `nm: interface "abcdefghijklmnop" is not a name that an interface can have: it is 16 bytes long, the limit is 15; see ip link`},
-		{name: "path", args: []string{"../../etc", "up"}, err: `nm: interface "../../etc" is not a name that an interface can have: it holds a slash, a colon, white space or a control character; see ip link`},
-		{name: "parent", args: []string{"..", "down"}, err: `nm: interface ".." is not a name that an interface can have: it names a directory; see ip link`},
+		{name: "no interface", args: []string{"", "up"}, err: `nm: "" is not the name of an interface: want 1 to 15 bytes without slash, colon and white space; see ip link`},
+		{name: "too long", args: []string{"abcdefghijklmnop", "up"}, err: `nm: "abcdefghijklmnop" is not the name of an interface: want 1 to 15 bytes without slash, colon and white space; see ip link`},
+		{name: "path", args: []string{"../../etc", "up"}, err: `nm: "../../etc" is not the name of an interface: want 1 to 15 bytes without slash, colon and white space; see ip link`},
+		{name: "parent", args: []string{"..", "down"}, err: `nm: ".." is not the name of an interface: want 1 to 15 bytes without slash, colon and white space; see ip link`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -22,11 +22,9 @@ var ErrNoAnswer = errors.New("no answer in time")
 
 // Answer is the answer of a nameserver to one query.
 type Answer struct {
-	Server    netip.Addr
-	Rcode     int           // DNS response code, RFC 1035 section 4.1.1; any code is an answer
-	RTT       time.Duration // of the exchange that counted
-	Truncated bool          // the UDP answer was cut, the one over TCP counts
-	EDNS      bool          // the server speaks EDNS0
+	Server netip.Addr
+	Rcode  int           // DNS response code, RFC 1035 section 4.1.1; any code is an answer
+	RTT    time.Duration // of the exchange that counted
 }
 
 // Probe queries a nameserver for the NS records of the root zone, which any resolver
@@ -52,13 +50,12 @@ func Ask(ctx context.Context, server netip.Addr, name string, qtype uint16) (Ans
 		reply, rtt, err = exchange(ctx, probeTimeout, "udp", q, server)
 	}
 	if err == nil && reply.Truncated {
-		a.Truncated = true
 		reply, rtt, err = exchange(ctx, probeTimeout, "tcp", q, server)
 	}
 	if err != nil {
 		return a, fmt.Errorf("resolv: nameserver %s: %w", server, err)
 	}
-	a.Rcode, a.RTT, a.EDNS = reply.Rcode, rtt, reply.IsEdns0() != nil
+	a.Rcode, a.RTT = reply.Rcode, rtt
 	return a, nil
 }
 

@@ -37,27 +37,17 @@ const (
 	maxPatience   = requestTimeout
 )
 
-const (
-	maxRetryAfter    = 30 * time.Second // longer values are cut to this
-	absurdRetryAfter = 24 * time.Hour   // longer values are ignored as mistakes
-)
+const maxRetryAfter = 30 * time.Second // longer values are cut to this
 
-// retryAfter parses the Retry-After header (RFC 9110, 10.2.3): seconds, or a date,
-// which is compared with the answer's own Date, because the machine's clock may not
-// be set yet. It returns zero for a header that is missing or unusable.
+// retryAfter parses the Retry-After header (RFC 9110, 10.2.3): seconds, or a date. It
+// returns zero for a header that is missing or unusable.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	value := header.Get("Retry-After")
 	var wait time.Duration
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
 		wait = time.Duration(seconds) * time.Second
 	} else if at, err := http.ParseTime(value); err == nil {
-		if date, err := http.ParseTime(header.Get("Date")); err == nil {
-			now = date
-		}
 		wait = at.Sub(now)
 	}
-	if wait < 0 || wait > absurdRetryAfter {
-		return 0
-	}
-	return min(wait, maxRetryAfter)
+	return min(max(wait, 0), maxRetryAfter)
 }

@@ -72,7 +72,7 @@ func event(args []string) int {
 }
 
 // hook handles a relevant event on an Azure VM. If the platform is unknown it only
-// logs, once per boot, why it does nothing.
+// logs why it does nothing.
 func hook(root fs.FS, ev nm.Event, platformErr error) (int, error) {
 	time.AfterFunc(hardStop, func() {
 		printf(os.Stderr, "nm-azure-dispatch: %s %s: not done after %v, stopped\n", ev.Interface, ev.Action, hardStop)
@@ -80,9 +80,7 @@ func hook(root fs.FS, ev nm.Event, platformErr error) (int, error) {
 	})
 	return withCheckIn(root, noTimeout, func(ctx context.Context, c *dispatch.CheckIn) (int, error) {
 		if platformErr != nil {
-			if c.Store.First("platform-unknown") {
-				c.Log(journal.PlatformUnknown, slog.Any("error", platformErr))
-			}
+			c.Log(journal.PlatformUnknown, slog.Any("error", platformErr))
 			return exitDone, nil
 		}
 		c.Event = ev

@@ -10,7 +10,7 @@ import (
 )
 
 // A command line that cannot be read is not "not Azure": the hook reports it
-// once, and the commands fail.
+// at each event, and the commands fail.
 func TestPlatformUnknown(t *testing.T) {
 	inside(t, func(t *testing.T, m *machine) {
 		server := m.wireServer(wiretest.Script{})
@@ -23,8 +23,8 @@ func TestPlatformUnknown(t *testing.T) {
 				t.Errorf("%s: status %d, stderr %q", action, status, stderr)
 			}
 		}
-		if got := entries.taken(t); strings.Count(got, journal.PlatformUnknown.ID) != 1 || !strings.Contains(got, "NM_AZURE_ERROR="+why) {
-			t.Errorf("want one entry:\n%s", got)
+		if got := entries.taken(t); strings.Count(got, journal.PlatformUnknown.ID) != 2 || !strings.Contains(got, "NM_AZURE_ERROR="+why) {
+			t.Errorf("want two entries:\n%s", got)
 		}
 		for _, command := range [][]string{{"check-in"}, {"report-failure", "--reason", "no disk"}} {
 			if status, _, stderr := m.run(command); status != 1 || !strings.Contains(stderr, why) {

@@ -31,7 +31,7 @@ func readOnly(t *testing.T, args string) (stdout, stderr string, status int) {
 
 func TestReadOnlyUsage(t *testing.T) {
 	for args, want := range map[string]string{
-		"doctor --interface a/b": `nm-azure-dispatch: doctor: invalid value "a/b" for flag --interface: nm: interface "a/b" is not a name that an interface can have: it holds a slash, a colon, white space or a control character; see ip link; see --help`,
+		"doctor --interface a/b": `nm-azure-dispatch: doctor: invalid value "a/b" for flag --interface: nm: "a/b" is not the name of an interface: want 1 to 15 bytes without slash, colon and white space; see ip link; see --help`,
 		"doctor --name a..b":     `nm-azure-dispatch: doctor: invalid value "a..b" for flag --name: want a domain name; see --help`,
 		"doctor --name=":         `nm-azure-dispatch: doctor: invalid value "" for flag --name: want a domain name; see --help`,
 		"doctor eth0":            `nm-azure-dispatch: doctor: unexpected argument "eth0"; see --help`,

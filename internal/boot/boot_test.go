@@ -506,19 +506,3 @@ func errText(err error) string {
 	}
 	return err.Error()
 }
-
-// Once a boot, for each name.
-func TestFirst(t *testing.T) {
-	dir := newDir(t)
-	got := []bool{dir.First("a"), dir.First("a"), dir.First("b"), dir.First("a")}
-	if diff := cmp.Diff([]bool{true, false, true, false}, got); diff != "" {
-		t.Errorf("first (-want +got):\n%s", diff)
-	}
-	for _, d := range []string{filepath.Join(dir.Dir, "a"), "/proc/sys/kernel"} { // no directory, and one without new files
-		for range 2 {
-			if !(boot.Store{Dir: d}).First("c") {
-				t.Errorf("%s: no mark could be made, and yet it was not the first", d)
-			}
-		}
-	}
-}

@@ -16,6 +16,9 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Names in the directory, which never change.
@@ -105,14 +108,27 @@ func linkFile(ifindex int) string { return path.Join(linksDir, strconv.Itoa(ifin
 
 func (s Store) path(name string) string { return path.Join(s.Dir, name) }
 
-// First reports whether this is the first call with this name since the machine
-// started, in any process: the directory is on a temporary file system. If its
-// file cannot be created, every call is the first.
-func (s Store) First(name string) bool {
-	if s.make(s.Dir) != nil {
-		return true
+// idPath is the kernel's boot ID, random(4), relative to /.
+const idPath = "proc/sys/kernel/random/boot_id"
+
+// ID returns the boot ID, a lower-case UUID that is new at each boot. root is
+// the file system from / on.
+func ID(root fs.FS) (string, error) {
+	b, err := fs.ReadFile(root, idPath)
+	if err != nil {
+		return "", fmt.Errorf("boot: boot ID: /%s: %w", idPath, errors.Unwrap(err)) // its path lacks the slash
 	}
-	f, err := os.OpenFile(s.path(name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	_ = f.Close()
-	return !errors.Is(err, fs.ErrExist)
+	id := strings.TrimSpace(string(b))
+	if len(id) != len("00000000-0000-0000-0000-000000000000") || strings.Trim(id, "0123456789abcdef-") != "" {
+		return "", fmt.Errorf("boot: boot ID: /%s holds %.64q, want a UUID", idPath, id)
+	}
+	return id, nil
+}
+
+// SinceBoot returns the time since the machine was started, time in suspend
+// included (CLOCK_BOOTTIME, clock_gettime(2)); zero if the kernel cannot tell.
+func SinceBoot() time.Duration {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
+	return time.Duration(ts.Nano())
 }

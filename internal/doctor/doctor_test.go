@@ -407,7 +407,7 @@ var cases = []struct {
 	{"one nameserver silent", func(s *machine.Snapshot) { s.Probes.Servers.V[1].Err = resolv.ErrNoAnswer }, "nameservers warn nameserver-fails"},
 	{"all nameservers silent", silent, "nameservers fail nameservers-silent; lookup fail lookup-failed"},
 	{"nameservers refuse", func(s *machine.Snapshot) {
-		s.Probes.Servers.V[0].Rcode, s.Probes.Servers.V[1].Rcode, s.Probes.Servers.V[1].Truncated, s.Probes.Servers.V[1].EDNS = 5, 99, true, false
+		s.Probes.Servers.V[0].Rcode, s.Probes.Servers.V[1].Rcode = 5, 99
 		s.Probes.File.V[0].Rcode, s.Probes.LookUp.Err = 2, errors.New("could not")
 	}, "nameservers fail nameservers-refuse; lookup fail lookup-failed"},
 	{"no such name", func(s *machine.Snapshot) { s.Probes.File.V[0].Rcode = 3 }, ""},

@@ -22,12 +22,6 @@ func nameservers(s *machine.Snapshot) Step {
 		if r.Err == nil {
 			code := cmp.Or(dns.RcodeToString[r.Rcode], fmt.Sprintf("rcode %d", r.Rcode))
 			text = fmt.Sprintf("%s: %s in %s", r.Server, code, r.RTT.Round(100*time.Microsecond))
-			if r.Truncated {
-				text += ", cut over UDP, whole over TCP"
-			}
-			if !r.EDNS {
-				text += ", no EDNS"
-			}
 		}
 		texts = append(texts, text)
 		if fine(r) {

@@ -76,7 +76,7 @@ func healthy() *machine.Snapshot {
 }
 
 func reply(server netip.Addr, rtt time.Duration) machine.Reply {
-	return machine.Reply{Answer: resolv.Answer{Server: server, RTT: rtt, EDNS: true}}
+	return machine.Reply{Answer: resolv.Answer{Server: server, RTT: rtt}}
 }
 
 // wants is NetworkManager's DNS configuration of eth0.
