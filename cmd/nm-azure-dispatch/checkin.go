@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/netip"
 	"os"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/azure"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
@@ -31,23 +28,17 @@ func defineCheckIn(flags *flag.FlagSet) func() (int, error) {
 		return nil
 	})
 	return func() (int, error) {
-		root := os.DirFS("/")
 		if operator.Server.IsValid() {
-			return withCheckIn(root, *timeout, func(ctx context.Context, c *dispatch.CheckIn) (int, error) {
-				return reportReady(ctx, c, root, operator, *force)
+			return withCheckIn(*timeout, func(ctx context.Context, c *dispatch.CheckIn) (int, error) {
+				return reportReady(ctx, c, operator, *force)
 			})
 		}
-		is, why, err := azure.Detect(root)
-		if err != nil {
-			return exitFailed, fmt.Errorf("%w; to check in anyway, use --server %s", err, wire.DefaultAddr)
-		}
-		if !is {
-			return notAzure(why)
-		}
-		return withCheckIn(root, *timeout, func(ctx context.Context, c *dispatch.CheckIn) (int, error) {
+		return onAzure(*timeout, func(ctx context.Context, c *dispatch.CheckIn) (int, error) {
 			dns := make(chan error, 1)
-			go func() { dns <- c.FinishNameservers(ctx, retrying) }()
-			status, err := reportReady(ctx, c, root, dispatch.Target{}, *force)
+			go func() {
+				dns <- c.FinishNameservers(ctx, func(err error) { printf(os.Stderr, "nm-azure-dispatch: check-in: retrying: %v\n", err) })
+			}()
+			status, err := reportReady(ctx, c, dispatch.Target{}, *force)
 			if dnsErr := <-dns; dnsErr != nil && !errors.Is(ctx.Err(), context.Canceled) {
 				c.Log(journal.NameserversFailed, slog.Any("error", dnsErr))
 				printf(os.Stderr, "nm-azure-dispatch: %v\n", dnsErr)
@@ -58,21 +49,16 @@ func defineCheckIn(flags *flag.FlagSet) func() (int, error) {
 	}
 }
 
-// retrying prints what the command waits for.
-func retrying(err error) {
-	printf(os.Stderr, "nm-azure-dispatch: check-in: retrying: %v\n", err)
-}
-
 // reportReady checks in with the target, or the target of the lease if it is
 // zero, and prints the result.
-func reportReady(ctx context.Context, c *dispatch.CheckIn, root fs.FS, t dispatch.Target, force bool) (int, error) {
+func reportReady(ctx context.Context, c *dispatch.CheckIn, t dispatch.Target, force bool) (int, error) {
 	rec, done := c.Done()
 	if done && !force {
 		printRecord(rec, "already ")
 		return exitDone, nil
 	}
 	if !t.Server.IsValid() {
-		t, c.NextTarget = followLeases(ctx, root)
+		t, c.NextTarget = followLeases(ctx, os.DirFS("/"))
 	}
 	rec, err := c.Follow(ctx, t, wire.Ready(), force)
 	switch {

@@ -10,7 +10,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"time"
@@ -64,7 +63,7 @@ func event(args []string) int {
 	if err == nil && !is {
 		return exitDone
 	}
-	status, err := hook(root, ev, err)
+	status, err := hook(ev, err)
 	if err != nil {
 		printf(os.Stderr, "nm-azure-dispatch: %s %s: %v\n", ev.Interface, ev.Action, err)
 	}
@@ -73,12 +72,12 @@ func event(args []string) int {
 
 // hook handles a relevant event on an Azure VM. If the platform is unknown it only
 // logs why it does nothing.
-func hook(root fs.FS, ev nm.Event, platformErr error) (int, error) {
+func hook(ev nm.Event, platformErr error) (int, error) {
 	time.AfterFunc(hardStop, func() {
 		printf(os.Stderr, "nm-azure-dispatch: %s %s: not done after %v, stopped\n", ev.Interface, ev.Action, hardStop)
 		os.Exit(exitFailed)
 	})
-	return withCheckIn(root, noTimeout, func(ctx context.Context, c *dispatch.CheckIn) (int, error) {
+	return withCheckIn(noTimeout, func(ctx context.Context, c *dispatch.CheckIn) (int, error) {
 		if platformErr != nil {
 			c.Log(journal.PlatformUnknown, slog.Any("error", platformErr))
 			return exitDone, nil

@@ -10,7 +10,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/azure"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/failure"
@@ -32,15 +31,7 @@ func defineReportFailure(flags *flag.FlagSet) func() (int, error) {
 			fmt.Fprintf(os.Stderr, "nm-azure-dispatch: report-failure: --reason is %d characters long, only the first %d are sent\n",
 				n, wire.MaxDescription)
 		}
-		root := os.DirFS("/")
-		is, why, err := azure.Detect(root)
-		if err != nil {
-			return exitFailed, err
-		}
-		if !is {
-			return notAzure(why)
-		}
-		return withCheckIn(root, *timeout, func(ctx context.Context, c *dispatch.CheckIn) (int, error) {
+		return onAzure(*timeout, func(ctx context.Context, c *dispatch.CheckIn) (int, error) {
 			if *failedUnits {
 				*reason = failure.Describe(ctx, wire.MaxDescription, boot.SinceBoot())
 			}

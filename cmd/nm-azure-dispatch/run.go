@@ -6,13 +6,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"syscall"
 	"time"
 
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/azure"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/dispatch"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/journal"
 )
@@ -31,7 +31,7 @@ const gcPercent = 50
 
 // withCheckIn calls f with a check-in and returns its result, for runs that change something. The context ends after
 // timeout, unless that is 0, and at SIGTERM or SIGINT.
-func withCheckIn(root fs.FS, timeout time.Duration, f func(context.Context, *dispatch.CheckIn) (int, error)) (int, error) {
+func withCheckIn(timeout time.Duration, f func(context.Context, *dispatch.CheckIn) (int, error)) (int, error) {
 	if os.Geteuid() != 0 { // firewall rules for the WireServer and the records are for root only
 		return exitFailed, errors.New("only root can do that: use sudo")
 	}
@@ -49,6 +49,7 @@ func withCheckIn(root fs.FS, timeout time.Duration, f func(context.Context, *dis
 	}
 	j := journal.New(os.Args[0], os.Stderr)
 	defer j.Close(flushLimit)
+	root := os.DirFS("/")
 	return f(ctx, newCheckIn(root, newEnv(ctx, root, j.Log)))
 }
 
@@ -71,10 +72,17 @@ func timeoutFlag(flags *flag.FlagSet, timeout time.Duration, usage string) *time
 	return &timeout
 }
 
-// notAzure is the result of a command that has nothing to do on this machine.
-func notAzure(why string) (int, error) {
-	fmt.Printf("nothing to do: this machine is not Azure (%s)\n", why)
-	return exitDone, nil
+// onAzure is withCheckIn for commands that do nothing on another platform.
+func onAzure(timeout time.Duration, f func(context.Context, *dispatch.CheckIn) (int, error)) (int, error) {
+	is, why, err := azure.Detect(os.DirFS("/"))
+	if err != nil {
+		return exitFailed, err
+	}
+	if !is {
+		fmt.Printf("nothing to do: this machine is not Azure (%s)\n", why)
+		return exitDone, nil
+	}
+	return withCheckIn(timeout, f)
 }
 
 // printf writes the final message of a run, for at most outputLimit. If the pipe or journald's socket is full and its reader

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -228,7 +229,7 @@ var cases = []struct {
 		s.Probes.Route.V.Source = other
 	}, "route warn route-source; tcp-80 fail tcp-no-answer; record warn trying"},
 	{"no answer", unreached(machine.NoAnswer(2 * time.Second)), "tcp-80 fail tcp-no-answer; record warn trying"},
-	{"no answer, Ready", func(s *machine.Snapshot) { s.Probes.TCP.Err = machine.NoAnswer(2 * time.Second) }, "tcp-80 warn tcp-no-answer"},
+	{"no answer, Ready", func(s *machine.Snapshot) { s.Probes.GoalState.Err = dialError(os.ErrDeadlineExceeded) }, "tcp-80 warn tcp-no-answer"},
 	{"no answer for a user", func(s *machine.Snapshot) {
 		unreached(machine.NoAnswer(2 * time.Second))(s)
 		s.User = 1000

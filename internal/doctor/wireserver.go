@@ -38,7 +38,7 @@ func otherAddress(step, seen string) Step {
 }
 
 func tcp(s *machine.Snapshot) Step {
-	to, err := s.Target().Server, s.Probes.TCP.Err
+	to, err := s.Target().Server, s.Probes.Unreached()
 	seen := fmt.Sprintf("%s port 80: %v", to, err)
 	switch {
 	case err == nil:
@@ -104,11 +104,11 @@ func route(s *machine.Snapshot) Step {
 	seen := fmt.Sprintf("%s%s on %s from %s", to, via, r.Interface, r.Source)
 	l, leased := s.LeaseOf(r.Interface), s.Leased()
 	switch {
-	case err != nil && s.Probes.TCP.Err != nil:
+	case err != nil && s.Probes.Unreached() != nil:
 		return noRoute(s, err)
 	case err != nil:
 		return ok(fmt.Sprintf("%s accepts connections", to))
-	case s.Probes.TCP.Err == nil:
+	case s.Probes.Unreached() == nil:
 		return ok(seen)
 	case r.Table != mainTable && r.Table != 0:
 		return fail("route-rule", fmt.Sprintf("%s, by table %d (rules of priority %v)", seen, r.Table, r.Rules),

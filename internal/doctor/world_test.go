@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"net"
 	"net/netip"
 	"time"
 
@@ -106,9 +107,12 @@ func creating(s *machine.Snapshot) {
 func unreached(err error) func(*machine.Snapshot) {
 	return func(s *machine.Snapshot) {
 		creating(s)
-		s.Probes.TCP.Err, s.Probes.GoalState.Err, s.Probes.Small.Err, s.Probes.Default.Err = err, err, err, err
+		s.Probes.GoalState.Err, s.Probes.Small.Err, s.Probes.Default.Err = dialError(err), err, err
 	}
 }
+
+// dialError is the error of a connection that was not made.
+func dialError(err error) error { return &net.OpError{Op: "dial", Net: "tcp4", Err: err} }
 
 // silent is one whose nameservers do not answer.
 func silent(s *machine.Snapshot) {

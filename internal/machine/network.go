@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -41,7 +40,6 @@ var ErrNotAsked = errors.New("not asked")
 // Probes are the results of the queries over the network.
 type Probes struct {
 	Route     Seen[Route]          // to the WireServer
-	TCP       Seen[struct{}]       // of a connection to the WireServer
 	GoalState Seen[wire.GoalState] // from the WireServer
 	Small     Seen[struct{}]       // whether it answers in small segments; queried if it is slow
 	Default   Seen[wire.GoalState] // from the default address; queried if the lease names another
@@ -51,6 +49,14 @@ type Probes struct {
 	Asked     bool                 // the operator named it
 	LookUp    Seen[resolv.Found]   // of Name, by systemd-resolved
 	Public    Seen[resolv.Found]   // of a public name; asked if another link takes all names
+}
+
+// Unreached is why no connection to the WireServer was made; nil if one was.
+func (p *Probes) Unreached() error {
+	if e, ok := errors.AsType[*net.OpError](p.GoalState.Err); ok && e.Op == "dial" {
+		return e.Err
+	}
+	return nil
 }
 
 // Reply is the answer of a nameserver.
@@ -85,7 +91,6 @@ func (s *Snapshot) queryNetwork(ctx context.Context, o Options, bus Seen[*dbus.C
 	answered := make(chan struct{})
 	queries := []func(){
 		read(ctx, &p.Route, func(context.Context) (Route, error) { return s.route(to) }),
-		read(ctx, &p.TCP, func(ctx context.Context) (none struct{}, err error) { return none, dial(ctx, to) }),
 		read(ctx, &p.GoalState, func(ctx context.Context) (wire.GoalState, error) {
 			defer close(answered)
 			return goalState(ctx, to)
@@ -186,21 +191,6 @@ func ask(ctx context.Context, servers []netip.Addr, name string) []Reply {
 	}
 	wg.Wait()
 	return replies
-}
-
-// dial opens a TCP connection to the WireServer and closes it.
-func dial(ctx context.Context, to netip.Addr) error {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", netip.AddrPortFrom(to, 80).String())
-	if err == nil {
-		return conn.Close()
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) { // the dialer's can be earlier than the context's own
-		return NoAnswer(networkLimit)
-	}
-	if e, ok := errors.AsType[syscall.Errno](err); ok {
-		return e
-	}
-	return err
 }
 
 // askSmall requests a goal state in small segments, and waits for the beginning of an

@@ -72,8 +72,8 @@ func TestNetwork(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		if p.TCP.Err != nil || p.GoalState.Err != nil || p.GoalState.V.Incarnation == "" || !errors.Is(p.Small.Err, small) {
-			t.Errorf("after %v: connection %v, goal state %+v, in small segments: %v, want %v", delay, p.TCP.Err, p.GoalState, p.Small.Err, small)
+		if p.Unreached() != nil || p.GoalState.Err != nil || p.GoalState.V.Incarnation == "" || !errors.Is(p.Small.Err, small) {
+			t.Errorf("after %v: connection %v, goal state %+v, in small segments: %v, want %v", delay, p.Unreached(), p.GoalState, p.Small.Err, small)
 		}
 		stub := netip.MustParseAddr("127.0.0.53")
 		if len(p.File.V) != 1 || p.File.V[0].Server != stub || p.File.V[0].Err == nil || !errors.Is(p.LookUp.Err, noBus) {
@@ -81,8 +81,8 @@ func TestNetwork(t *testing.T) {
 		}
 	}
 	p := read()
-	if !errors.Is(p.TCP.Err, syscall.ECONNREFUSED) {
-		t.Errorf("nobody listens: %v", p.TCP.Err)
+	if !errors.Is(p.Unreached(), syscall.ECONNREFUSED) {
+		t.Errorf("nobody listens: %v", p.Unreached())
 	}
 	want := machine.Seen[machine.Route]{V: machine.Route{
 		Route: netlink.Route{Index: 1, Source: netip.MustParseAddr("168.63.129.16"), Table: 100}, Interface: "lo", Rules: []int{9, 20},
