@@ -68,7 +68,7 @@ var decidedCases = []doctorCase{
 	},
 	{
 		name: "prohibited by a rule", early: sh("ip rule add pref 100 to 168.63.129.16 prohibit"),
-		want: "route route-rule", fix: sh("ip rule del pref 100"),
+		want: "route route-rejects", fix: sh("ip rule del pref 100"),
 	},
 	{
 		name: "blackhole", early: sh("ip route add blackhole 168.63.129.16"),

@@ -152,10 +152,7 @@ var cases = []struct {
 	}, "option-245 warn option-245-other; goal-state warn goal-state-other-address"},
 
 	{"no route", noRoute(syscall.ENETUNREACH), "route fail route-missing; record warn trying"},
-	{"prohibited by a rule", func(s *machine.Snapshot) {
-		noRoute(syscall.EACCES)(s)
-		s.Probes.Route.V.Rules = []int{100}
-	}, "route fail route-rule; record warn trying"},
+	{"prohibited by a rule", noRoute(syscall.EACCES), "route fail route-rejects; record warn trying"},
 	{"blackhole", noRoute(syscall.EINVAL), "route fail route-rejects; record warn trying"},
 	// What the kernel was not heard to say is no missing route.
 	{"route not known, the WireServer answers", func(s *machine.Snapshot) { s.Probes.Route = machine.Seen[machine.Route]{Err: syscall.EPERM} }, ""},
@@ -170,7 +167,7 @@ var cases = []struct {
 	}, "route fail route-profile; record warn trying"},
 	{"by a rule to another table", func(s *machine.Snapshot) {
 		unreached(machine.NoAnswer(time.Second))(s)
-		s.Probes.Route.V.Table, s.Probes.Route.V.Rules = 100, []int{100}
+		s.Probes.Route.V.Table = 100
 	}, "route fail route-rule; record warn trying"},
 	{"by a dead gateway", func(s *machine.Snapshot) {
 		unreached(machine.NoAnswer(time.Second))(s)

@@ -111,7 +111,7 @@ func route(s *machine.Snapshot) Step {
 	case s.Probes.Unreached() == nil:
 		return ok(seen)
 	case r.Table != mainTable && r.Table != 0:
-		return fail("route-rule", fmt.Sprintf("%s, by table %d (rules of priority %v)", seen, r.Table, r.Rules),
+		return fail("route-rule", fmt.Sprintf("%s, by table %d", seen, r.Table),
 			"a routing rule sends it there: find out who made it", "ip rule", fmt.Sprintf("ip route show table %d", r.Table))
 	case len(leased) > 0 && leased[0].Lease.HostRoute() && (l == nil || !l.HostRoute()):
 		return wrongNIC(s, seen, leased[0].Interface)
@@ -139,23 +139,20 @@ func route(s *machine.Snapshot) Step {
 // noRoute finds why there is no route: a setting of the profile, a rule or route that
 // rejects packets, or missing routes.
 func noRoute(s *machine.Snapshot, err error) Step {
-	to, rules := s.Target().Server, s.Probes.Route.V.Rules
+	to := s.Target().Server
 	d, _ := s.Device()
 	p := d.Profile
 	rejects := map[syscall.Errno]string{syscall.EACCES: "prohibit", syscall.EINVAL: "blackhole", syscall.EHOSTUNREACH: "unreachable"}
 	errno, _ := errors.AsType[syscall.Errno](err)
 	kind := rejects[errno]
-	show := "ip route show table all type " + kind
 	setting, value, manager := "", "", "NetworkManager"
 	if s.ByNetworkd() {
 		manager = "systemd-networkd"
 	}
 	switch {
-	case kind != "" && len(rules) > 0:
-		return fail("route-rule", fmt.Sprintf("a routing rule or route of type %s keeps packets from %s (rules of priority %v)", kind, to, rules),
-			"find it and remove it", "ip rule", show)
 	case kind != "":
-		return fail("route-rejects", fmt.Sprintf("a route of type %s keeps packets from %s", kind, to), "find it and remove it", show)
+		return fail("route-rejects", fmt.Sprintf("a routing rule or route of type %s keeps packets from %s", kind, to),
+			"find it and remove it", "ip rule", "ip route show table all type "+kind)
 	case errno != syscall.ENETUNREACH:
 		return warn("route-unknown", fmt.Sprintf("the kernel does not say how it sends to %s: %v", to, err), "ask it", "ip route get "+to.String())
 	case p.RouteTable != 0 && p.RouteTable != mainTable:

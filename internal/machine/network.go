@@ -69,7 +69,6 @@ type Reply struct {
 type Route struct {
 	netlink.Route
 	Interface string
-	Rules     []int // the priorities of the routing rules that come before the main table
 }
 
 // queryNetwork makes the queries that the checks need, in parallel.
@@ -169,7 +168,6 @@ func (s *Snapshot) AllNames() string {
 func (s *Snapshot) route(to netip.Addr) (Route, error) {
 	var r Route
 	var err error
-	r.Rules, _ = netlink.Rules() // none if they cannot be read
 	r.Route, err = netlink.Lookup(to, netip.Addr{})
 	if source := r.Source; err == nil && source.IsValid() {
 		r.Route, err = netlink.Lookup(to, source)

@@ -70,19 +70,6 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-func TestRules(t *testing.T) {
-	network(t)
-	ip(t, "rule add from 10.0.0.0/8 to 168.63.129.16 iif eth0 fwmark 7 lookup 1000 priority 10")
-	ip(t, "rule add oif eth0 blackhole priority 11")
-	got, err := netlink.Rules()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]int{10, 11}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 // A route that is there, one that comes after the first look, and none.
 func TestWaitRoute(t *testing.T) {
 	network(t)

@@ -1,7 +1,6 @@
 package netlink
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"net/netip"
@@ -17,8 +16,6 @@ type Route struct {
 	Source  netip.Addr // the preferred source address; zero if none
 	Table   int        // the routing table that had the route
 }
-
-const mainRule = 32766 // the priority of the rule for the main table, ip-rule(8)
 
 // Lookup asks the kernel for the route to an IPv4 address; src is the packets'
 // source address, or zero. The error wraps the kernel's: ENETUNREACH without a
@@ -66,38 +63,12 @@ func ask(q []byte) (map[uint16][]byte, error) {
 	if m := answers[0]; m.Header.Type == unix.NLMSG_ERROR {
 		return nil, unix.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
 	}
-	return attributes(answers[0]), nil
-}
-
-// Rules returns the priorities of the IPv4 rules between those of the local and the
-// main table, in the order in which they apply.
-func Rules() (priorities []int, err error) {
-	dump, err := syscall.NetlinkRIB(unix.RTM_GETRULE, unix.AF_INET)
-	messages, err2 := syscall.ParseNetlinkMessage(dump)
-	if err := cmp.Or(err, err2); err != nil {
-		return nil, fmt.Errorf("netlink: rules: %w", err)
-	}
-	for _, m := range messages {
-		if m.Header.Type != unix.RTM_NEWRULE {
-			continue // the end of the dump
-		}
-		if p := number(attributes(m)[unix.FRA_PRIORITY]); p > 0 && p < mainRule {
-			priorities = append(priorities, p)
-		}
-	}
-	return priorities, nil
-}
-
-// attributes returns those of a route or a rule; struct fib_rule_hdr is as long
-// as struct rtmsg.
-func attributes(m syscall.NetlinkMessage) map[uint16][]byte {
-	m.Header.Type = unix.RTM_NEWROUTE
-	list, _ := syscall.ParseNetlinkRouteAttr(&m)
-	out := map[uint16][]byte{}
+	list, _ := syscall.ParseNetlinkRouteAttr(&answers[0])
+	attributes := map[uint16][]byte{}
 	for _, a := range list {
-		out[a.Attr.Type] = a.Value
+		attributes[a.Attr.Type] = a.Value
 	}
-	return out
+	return attributes, nil
 }
 
 func appendAddr(b []byte, attr uint16, a netip.Addr) []byte {

@@ -1,5 +1,5 @@
-// Package netlink reads IPv4 routes and rules from the kernel and watches for
-// changes, with rtnetlink(7).
+// Package netlink reads IPv4 routes from the kernel and watches for changes, with
+// rtnetlink(7).
 package netlink
 
 import (
