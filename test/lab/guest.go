@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -68,7 +69,10 @@ func (g *Guest) Start(ctx context.Context, d Daemon) error {
 		return nil
 	}
 	return poll(ctx, func() error {
-		_, err := g.root.Lstat(ready)
+		fi, err := g.root.Lstat(ready)
+		if err == nil && fi.Mode().Type() == fs.ModeSocket && fi.Mode().Perm()&0o002 == 0 {
+			return fmt.Errorf("%s is not open to all users yet", ready) // dbus-daemon opens it last
+		}
 		return err
 	})
 }
