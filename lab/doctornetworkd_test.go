@@ -50,10 +50,5 @@ func TestDoctorNetworkd(t *testing.T) {
 		_, command, _ := strings.Cut(step(r, "link-dns").Remedy, ": sudo ")
 		sh(command)(t, l)
 		eventually(t, l, "nothing fails any more", well)
-
-		run(t, l, "rm", unitWants)
-		if r, _ := examine(t, l); step(r, "timer").Code != "wants-link-missing" {
-			t.Errorf("without the wants-link: %+v", step(r, "timer"))
-		}
 	})
 }

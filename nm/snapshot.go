@@ -45,13 +45,8 @@ type Device struct {
 	External  bool   // configured by another program
 	Profile   Profile
 	// IP4DNS is what the device's IP4Config has: the servers of the profile and of the
-	// lease, after ipv4.ignore-auto-dns.
-	//
-	// NetworkManager 1.42.4 loses a link's entry of DnsManager.Configuration on a
-	// reapply after ipv6.method was changed, and then empties the link in resolved,
-	// while IP4Config still has the servers. Use it for a link without an entry,
-	// unless the link is excluded, and not before the device has been up for some
-	// time: the entry that excludes it may follow later (global-dns on 1.42.4).
+	// lease, after ipv4.ignore-auto-dns. NetworkManager 1.42.4 can lose the entry of
+	// DnsManager.Configuration of an activated device, while IP4Config still has them.
 	IP4DNS DNSConfig
 
 	settings dbus.ObjectPath

@@ -85,10 +85,6 @@ func checkReply(contentType string, body []byte) error {
 // redirects are not followed. No status is final: the host answers 400, 403,
 // 404, 410, 429, 500 and 503 while it is being updated or the machine is not
 // known yet, for minutes (coreos/afterburn#459), and then 200.
-//
-// A 403 that stays can mean that the Metadata Security Protocol is enforced for
-// this VM: the host then answers only requests that the Guest Proxy Agent
-// (azure-proxy-agent) has signed, and the VM has none, or it does not run.
 type StatusError struct {
 	Code       int
 	URL        string

@@ -23,5 +23,5 @@
 // The package does not log, reads no environment (and so knows no proxy), and
 // keeps nothing between two calls. The text of every error has at most 512 bytes,
 // all printable, whatever a server sent. The files from top to bottom: reporter.go,
-// loop.go, schedule.go, attempt.go, flight.go, answer.go, goalstate.go, health.go.
+// loop.go, schedule.go, flight.go, answer.go, goalstate.go, health.go.
 package wire

@@ -45,8 +45,6 @@ func timer(s *machine.Snapshot) Step {
 		return fail("unit-cannot-start", service+" does not start: "+result, "see why", log)
 	case u.Active == "failed" || u.Sub == "auto-restart":
 		return warn("unit-failed", service+" has failed: "+result, "see why", log)
-	case s.ByNetworkd() && !s.Conf.Wanted:
-		return warn("wants-link-missing", machine.UnitNetworkd+" does not pull in "+service+": the timer starts it a minute after boot", reinstall)
 	case u.Running():
 		return ok(service + " is running")
 	case t.Active != "" && t.Active != "active":

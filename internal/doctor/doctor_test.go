@@ -446,10 +446,6 @@ var cases = []struct {
 		nothing(s)
 		s.Networkd = machine.Seen[[]networkd.Link]{Err: machine.NoAnswer(2 * time.Second)}
 	}, "device fail networkd-no-answer; record fail no-check-in"},
-	{"networkd without wants-link", func(s *machine.Snapshot) {
-		byNetworkd(s)
-		s.Conf.Wanted = false
-	}, "timer warn wants-link-missing"},
 	{"networkd without lease", func(s *machine.Snapshot) {
 		byNetworkd(s)
 		unreached(syscall.ENETUNREACH)(s)

@@ -148,7 +148,6 @@ func byNetworkd(s *machine.Snapshot) {
 		machine.UnitNetworkd: {File: "enabled", Active: "active"}, machine.UnitTimer: {File: "static", Active: "active"},
 		machine.UnitCheckIn: {File: "static", Active: "inactive"}, machine.UnitResolved: {File: "enabled", Active: "active"},
 	}
-	s.Conf.Wanted = true
 }
 
 func judge(changes ...func(*machine.Snapshot)) doctor.Report {

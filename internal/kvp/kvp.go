@@ -68,7 +68,7 @@ func (r *Reporter) Report(reason string) {
 	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() || !r.lock(f) {
 		return
 	}
-	if at := r.place(f, reason == ""); at >= 0 {
+	if at := r.place(f); at >= 0 {
 		record := make([]byte, recordSize)
 		copy(record[:keySize-1], reportKey)
 		copy(record[keySize:recordSize-1], r.value(reason, time.Now()))
@@ -93,7 +93,7 @@ func (r *Reporter) lock(f *os.File) bool {
 
 // place returns where to write the record: where this boot's is, or one of an
 // earlier boot, or else at the end. It returns -1 if nothing is to be written.
-func (r *Reporter) place(f *os.File, success bool) int64 {
+func (r *Reporter) place(f *os.File) int64 {
 	at, buf := int64(-1), make([]byte, recordSize)
 	for next := int64(0); next < maxRecords*recordSize; next += recordSize {
 		_, err := f.ReadAt(buf, next)
@@ -113,9 +113,6 @@ func (r *Reporter) place(f *os.File, success bool) int64 {
 		written, err := time.Parse(time.RFC3339Nano, fields["timestamp"])
 		switch {
 		case ours && r.BootID != "" && boot == r.BootID:
-			if success && fields["result"] == "success" {
-				return -1 // an error is written again, as its reason may be another
-			}
 			return next
 		case !ours && err == nil && !written.Before(r.Booted):
 			return -1 // another agent's of this boot: one report in a boot

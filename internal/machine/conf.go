@@ -24,8 +24,6 @@ type Conf struct {
 	// Hosts are the services of the hosts line of nsswitch.conf(5) that query
 	// nameservers: "resolve" and "dns".
 	Hosts []string
-	// Wanted reports whether systemd-networkd.service pulls in the unit of the check-in.
-	Wanted bool
 	// Unmanaged and Global are files of NetworkManager's configuration that have
 	// unmanaged-devices, and a [global-dns] section; "" if none has.
 	Unmanaged, Global string
@@ -52,12 +50,9 @@ func IsStub(a netip.Addr) bool {
 	return a == netip.AddrFrom4([4]byte{127, 0, 0, 53}) || a == netip.AddrFrom4([4]byte{127, 0, 0, 54})
 }
 
-// Where systemd looks for units, systemd.unit(5), NetworkManager for its configuration,
-// the later file counts, and libc for the module nss-resolve(8).
+// Where NetworkManager looks for its configuration, of which the later file counts, and
+// libc for the module nss-resolve(8).
 var (
-	unitDirs = [...]string{
-		"etc/systemd/system", "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system",
-	}
 	managerFiles = [...]string{
 		"usr/lib/NetworkManager/conf.d/*.conf", "run/NetworkManager/conf.d/*.conf",
 		"etc/NetworkManager/NetworkManager.conf", "etc/NetworkManager/conf.d/*.conf",
@@ -69,10 +64,6 @@ var (
 
 func readConf(root fs.FS) Conf {
 	c := Conf{ResolvConf: readResolvConf(root), Hosts: hosts(root), CloudInitOff: exists(root, "etc/cloud/cloud-init.disabled")}
-	for _, dir := range unitDirs {
-		_, err := fs.Lstat(root, path.Join(dir, UnitNetworkd+".wants", UnitCheckIn)) // where the link leads does not matter
-		c.Wanted = c.Wanted || err == nil
-	}
 	for _, name := range glob(root, managerFiles[:]) {
 		for line := range strings.Lines(text(root, name)) {
 			switch line := strings.TrimSpace(line); {

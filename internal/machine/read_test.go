@@ -178,12 +178,11 @@ func TestReadConf(t *testing.T) {
 		{"a usual one", fstest.MapFS{
 			"etc/resolv.conf": symlink("../run/systemd/resolve/stub-resolv.conf"), "run/systemd/resolve/stub-resolv.conf": file("# x\nnameserver 127.0.0.53\nsearch a\nnameserver bad\n"),
 			"etc/nsswitch.conf": file("passwd: files\nhosts:\tfiles resolve [!UNAVAIL=return] dns # comment\n"), "usr/lib/x/libnss_resolve.so.2": file(""),
-			"usr/lib/systemd/system/systemd-networkd.service.wants/nm-azure-checkin.service": symlink("../nm-azure-checkin.service"),
-			"etc/NetworkManager/NetworkManager.conf":                                         file("[keyfile]\nunmanaged-devices=interface-name:eth0\n"),
-			"etc/NetworkManager/conf.d/dns.conf":                                             file("[global-dns-domain-*]\nservers=192.0.2.1\n"),
+			"etc/NetworkManager/NetworkManager.conf": file("[keyfile]\nunmanaged-devices=interface-name:eth0\n"),
+			"etc/NetworkManager/conf.d/dns.conf":     file("[global-dns-domain-*]\nservers=192.0.2.1\n"),
 		}, machine.Conf{
 			ResolvConf: machine.ResolvConf{File: machine.StubFile, Servers: []netip.Addr{netip.MustParseAddr("127.0.0.53")}},
-			Hosts:      []string{"resolve", "dns"}, Wanted: true, Unmanaged: "etc/NetworkManager/NetworkManager.conf", Global: "etc/NetworkManager/conf.d/dns.conf",
+			Hosts:      []string{"resolve", "dns"}, Unmanaged: "etc/NetworkManager/NetworkManager.conf", Global: "etc/NetworkManager/conf.d/dns.conf",
 		}},
 		{
 			"files only, and resolve without its module",

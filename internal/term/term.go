@@ -15,9 +15,8 @@ const Width = 80
 // Colour is an ANSI colour, ECMA-48 section 8.3.117.
 type Colour string
 
-// Colours in use; Plain is none.
+// Colours in use.
 const (
-	Plain  Colour = ""
 	Red    Colour = "31"
 	Green  Colour = "32"
 	Yellow Colour = "33"
@@ -26,9 +25,6 @@ const (
 
 // Paint returns the text in the colour.
 func (c Colour) Paint(text string) string {
-	if c == Plain {
-		return text
-	}
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
 }
 

@@ -37,9 +37,6 @@ func TestPaint(t *testing.T) {
 	if got := term.Red.Paint("x"); got != "\x1b[31mx\x1b[0m" {
 		t.Errorf("%q", got)
 	}
-	if got := term.Plain.Paint("x"); got != "x" {
-		t.Errorf("%q", got)
-	}
 }
 
 func TestColours(t *testing.T) {

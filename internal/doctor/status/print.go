@@ -36,10 +36,10 @@ func (p *printer) line(subject, label, text string) {
 
 // state adds the line of the check-in's state.
 func (p *printer) state(text string, c term.Colour) {
-	if !p.colours {
-		c = term.Plain
+	if p.colours {
+		text = c.Paint(text)
 	}
-	fmt.Fprintf(p, "%-*s%-*s%s\n", subjectColumns, "check-in", labelColumns, "state", c.Paint(text))
+	fmt.Fprintf(p, "%-*s%-*s%s\n", subjectColumns, "check-in", labelColumns, "state", text)
 }
 
 // Print writes the status for a terminal of 80 columns.
