@@ -30,14 +30,11 @@ type Event struct {
 	DHCP4 bool
 }
 
-// ParseEvent parses the arguments and the environment ("NAME=value") of a
-// dispatcher script. It fails unless there are exactly two arguments, of which the
-// action is not empty, or if the interface of a device's action has an invalid name.
-func ParseEvent(args, env []string) (Event, error) {
-	if len(args) != 2 {
-		return Event{}, fmt.Errorf("nm: event: %d arguments, want 2: INTERFACE ACTION", len(args))
-	}
-	ev := Event{Interface: args[0], Action: Action(args[1])}
+// ParseEvent parses the two arguments and the environment ("NAME=value") of a
+// dispatcher script. It fails if the action is empty, or if the interface of a device's
+// action has an invalid name.
+func ParseEvent(iface, action string, env []string) (Event, error) {
+	ev := Event{Interface: iface, Action: Action(action)}
 	if ev.Action == "" {
 		return Event{}, errors.New("nm: event: the action is empty, want one of NetworkManager-dispatcher(8)")
 	}

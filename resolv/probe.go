@@ -64,20 +64,17 @@ func Ask(ctx context.Context, server netip.Addr, name string, qtype uint16) (Ans
 func exchange(ctx context.Context, limit time.Duration, network string, q *dns.Msg, server netip.Addr) (reply *dns.Msg, rtt time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	defer func() {
-		if e, ok := errors.AsType[net.Error](err); err != nil && (ctx.Err() != nil || ok && e.Timeout()) {
-			err = ErrNoAnswer
-		}
-	}()
-	client := &dns.Client{Net: network, UDPSize: probeUDPSize}
 	deadline, _ := ctx.Deadline()
-	client.Timeout = time.Until(deadline)
+	client := &dns.Client{Net: network, UDPSize: probeUDPSize, Timeout: time.Until(deadline)}
 	conn, err := client.DialContext(ctx, net.JoinHostPort(server.String(), "53"))
-	if err != nil {
-		return nil, 0, err
+	if err == nil {
+		defer func() { _ = conn.Close() }()
+		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+		defer stop()
+		reply, rtt, err = client.ExchangeWithConnContext(ctx, q, conn)
 	}
-	defer func() { _ = conn.Close() }()
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer stop()
-	return client.ExchangeWithConnContext(ctx, q, conn)
+	if e, ok := errors.AsType[net.Error](err); err != nil && (ctx.Err() != nil || ok && e.Timeout()) {
+		err = ErrNoAnswer
+	}
+	return reply, rtt, err
 }

@@ -41,16 +41,16 @@ func main() {
 	args := os.Args[1:]
 	switch {
 	case len(args) == 3 && args[0] == "hook":
-		os.Exit(event(args[1:]))
+		os.Exit(event(args[1], args[2]))
 	case len(args) == 2 && args[1] != "" && args[1] == os.Getenv(envAction):
-		os.Exit(event(args))
+		os.Exit(event(args[0], args[1]))
 	}
 	os.Exit(command(args))
 }
 
 // event handles a dispatcher event and returns the exit status.
-func event(args []string) int {
-	ev, err := nm.ParseEvent(args, os.Environ())
+func event(iface, action string) int {
+	ev, err := nm.ParseEvent(iface, action, os.Environ())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return exitUsage

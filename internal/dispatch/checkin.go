@@ -145,7 +145,7 @@ func (s *sending) report(ctx context.Context) (out wire.Outcome, next Target, er
 			slog.String("reason", t.Why), slog.String("wireserver", t.Server.String()))
 	}
 	r := &wire.Reporter{
-		Server: t.Server, UserAgent: s.UserAgent, Device: s.defaultDevice,
+		Server: t.Server, UserAgent: s.UserAgent, Device: func() string { return append(s.DefaultRoutes(), "")[0] },
 		BeforePost: func() { s.tellHost(1, "") }, OnAttempt: s.attemptFailed,
 	}
 	if t.Source == boot.FromOption245 {

@@ -64,9 +64,6 @@ func (e *Env) orWithout(unlock func(), err error) (func(), error) {
 	return func() {}, nil
 }
 
-// defaultDevice names the device with the preferred default route, "" if none.
-func (e *Env) defaultDevice() string { return append(e.DefaultRoutes(), "")[0] }
-
 // within returns a context that ends after d, with a cause that says so.
 func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, d, fmt.Errorf("no answer within %v", d))

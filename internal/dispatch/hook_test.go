@@ -118,7 +118,7 @@ func (w *world) run(t *testing.T, action nm.Action, env ...string) ([]string, er
 		w.records = newStore(t)
 	}
 	w.did = nil
-	ev, err := nm.ParseEvent([]string{"eth0", string(action)}, env)
+	ev, err := nm.ParseEvent("eth0", string(action), env)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,6 @@ func readKernel(root fs.FS, own []netip.Addr) Kernel {
 		dir := path.Join(classNet, l.Name)
 		kind := strings.TrimSpace(text(root, dir+"/type"))
 		l.Ethernet = kind == "1" && !exists(root, dir+"/bridge") && !link.IsPort(root, l.Name) // ARPHRD_ETHER
-		l.Hardware = exists(root, dir+"/device")
 		k.Links = append(k.Links, l)
 	}
 	slices.SortFunc(k.Links, func(a, b Link) int { return a.Index - b.Index })

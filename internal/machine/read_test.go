@@ -216,14 +216,14 @@ func TestReadKernel(t *testing.T) {
 		"sys/class/net/lo/type": file("772\n"), "sys/class/net/lo/ifindex": file("1\n"),
 		"sys/class/net/docker0/type": file("1\n"), "sys/class/net/docker0/bridge/x": file(""), "sys/class/net/docker0/ifindex": file("3\n"),
 		"sys/class/net/enP1/type": file("1\n"), "sys/class/net/enP1/master": symlink("../eth0"), "sys/class/net/enP1/ifindex": file("4\n"),
-		"sys/class/net/eth9/type": file("1\n"), "sys/class/net/eth9/device/x": file(""), "sys/class/net/eth9/ifindex": file("5\n"),
+		"sys/class/net/eth9/type": file("1\n"), "sys/class/net/eth9/ifindex": file("5\n"),
 		"proc/net/arp": file("IP address       HW type     Flags       HW address            Mask     Device\n10.77.0.1        0x1         0x6         00:00:00:00:00:01     *        eth0\n10.77.0.9        0x1         0x0         00:00:00:00:00:00     *        eth0\n"),
 	}) {
 		root[name] = f
 	}
 	want := machine.Kernel{
 		Links: []machine.Link{
-			{Name: "lo", Index: 1}, {Name: "eth0", Index: 2, Ethernet: true}, {Name: "docker0", Index: 3}, {Name: "enP1", Index: 4}, {Name: "eth9", Index: 5, Ethernet: true, Hardware: true},
+			{Name: "lo", Index: 1}, {Name: "eth0", Index: 2, Ethernet: true}, {Name: "docker0", Index: 3}, {Name: "enP1", Index: 4}, {Name: "eth9", Index: 5, Ethernet: true},
 		},
 		DefaultRoutes: []string{"eth0"},
 		Neighbours: []machine.Neighbour{
@@ -238,7 +238,7 @@ func TestReadKernel(t *testing.T) {
 
 func TestPick(t *testing.T) {
 	nic := func(name string, index int) machine.Link {
-		return machine.Link{Name: name, Index: index, Ethernet: true, Hardware: true}
+		return machine.Link{Name: name, Index: index, Ethernet: true}
 	}
 	primary := &nm.Lease{Routes: []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}}
 	device := func(name string, l *nm.Lease) nm.Device {
@@ -253,7 +253,7 @@ func TestPick(t *testing.T) {
 	}{
 		{"nothing", nil, nil, nil, ""},
 		{"the default route", []machine.Link{nic("eth0", 2), nic("eth1", 3)}, []string{"eth1"}, []nm.Device{device("eth1", &nm.Lease{Routers: []netip.Addr{{}}})}, "eth1"},
-		{"the first of hardware", []machine.Link{{Name: "lo", Index: 1}, {Name: "dummy0", Index: 2, Ethernet: true}, nic("eth9", 3)}, nil, nil, "eth9"},
+		{"the first", []machine.Link{{Name: "lo", Index: 1}, nic("eth9", 3), nic("eth10", 4)}, nil, nil, "eth9"},
 		{"the primary one, whatever the metric", []machine.Link{nic("eth0", 2), nic("eth1", 3)}, []string{"eth1", "eth0"}, []nm.Device{device("eth0", primary), device("eth1", &nm.Lease{})}, "eth0"},
 		{"of a VF and its twin the preferred", []machine.Link{nic("eth0", 2), nic("enP1", 3)}, []string{"enP1", "eth0"}, []nm.Device{device("eth0", primary), device("enP1", primary)}, "enP1"},
 		// D15

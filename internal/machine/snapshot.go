@@ -75,7 +75,6 @@ type Link struct {
 	Name     string
 	Index    int
 	Ethernet bool // and neither a bridge nor a port of another interface
-	Hardware bool // it has a device, real or virtual
 }
 
 // Neighbour is an entry of the ARP table.

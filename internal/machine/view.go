@@ -97,27 +97,23 @@ func (s *Snapshot) Ready() bool {
 // pick returns the interface to check if the user names none: the one whose lease the
 // check-in uses. If there are only leases of secondary interfaces, it is one that
 // should have a lease and has none. Otherwise it is the one with the default route, or
-// the first one, hardware before others such as dummy0.
+// the first one.
 func (s *Snapshot) pick() string {
 	leased := s.Leased()
 	if len(leased) > 0 && leased[0].Lease.Primary() {
 		return leased[0].Interface
 	}
-	var without, hardware, others []string
+	var without, ethernet []string
 	for _, l := range s.Kernel.Links {
-		switch {
-		case !l.Ethernet:
+		if !l.Ethernet {
 			continue
-		case l.Hardware:
-			hardware = append(hardware, l.Name)
-		default:
-			others = append(others, l.Name)
 		}
+		ethernet = append(ethernet, l.Name)
 		d, _ := s.NM.V.Device(l.Name)
 		n := s.NetworkdLink(l.Name)
 		if len(leased) > 0 && s.LeaseOf(l.Name) == nil && (d.Managed && !d.External || n.Managed && n.Master == 0) {
 			without = append(without, l.Name)
 		}
 	}
-	return slices.Concat(without, s.Kernel.DefaultRoutes, hardware, others, []string{""})[0]
+	return slices.Concat(without, s.Kernel.DefaultRoutes, ethernet, []string{""})[0]
 }
