@@ -45,10 +45,10 @@ func read(t *testing.T, devices []bustest.Device, configuration []map[string]any
 
 func TestDevices(t *testing.T) {
 	s := read(t, []bustest.Device{
-		{Interface: "eth3", State: 100, Options: map[string]string{"routers": "10.3.0.1"}},
 		{Interface: "eth0", State: 70, Options: map[string]string{"ip_address": "10.0.0.4", "private_245": "a8:3f:81:10"}},
 		{Interface: "eth1", State: 100},
 		{Interface: "eth2", State: 100, Options: map[string]string{}, Nameservers: []string{"10.0.0.2"}}, // no lease yet
+		{Interface: "eth3", State: 100, Options: map[string]string{"routers": "10.3.0.1"}},
 	}, nil)
 	azure := nm.ParseLease(map[string]any{"ip_address": "10.0.0.4", "private_245": "a8:3f:81:10"})
 	plain := nm.ParseLease(map[string]any{"routers": "10.3.0.1"})

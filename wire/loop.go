@@ -22,9 +22,6 @@ import (
 //     twice as long each time, up to 60 s, until one fails in another way.
 //   - When the newest has failed, the next one starts after a pause, whether there
 //     is an older one or not. When the older one has failed, nothing starts.
-//
-// The first success ends the loop. Three requests that hang thus take 3 + 3 + 6 s
-// and two pauses, and a slow server only its response time.
 type loop struct {
 	r *Reporter
 	h Health

@@ -93,10 +93,6 @@ func NextTarget(ctx context.Context, current netip.Addr, changes <-chan struct{}
 			if !wait(ctx, watchPause) {
 				return Target{}, false
 			}
-			select {
-			case <-changes: // covered by the following look
-			default:
-			}
 		case <-time.After(watchEvery):
 		}
 		if t, ok := look(ctx); ok && t.Server != current {

@@ -75,12 +75,12 @@ func record(s *machine.Snapshot) Step {
 		return warn("record-unreadable", strings.TrimPrefix(err.Error(), "boot: "), "remove what is in the way, then check in", start...)
 	case rec.State == boot.Ready:
 		after := time.Duration(rec.AfterBootMS) * time.Millisecond
-		return ok(fmt.Sprintf("checked in %v after boot, with %s, after %s", after, rec.WireServer, Attempts(rec.Attempts)))
+		return ok(fmt.Sprintf("checked in %v after boot, with %s, at attempt %d", after, rec.WireServer, rec.Attempts))
 	case rec.State == boot.Failed:
 		return fail("failure-reported", "ProvisioningFailed was reported, which is final for this boot",
 			"restart the VM once the cause is fixed, or check in anyway", "sudo nm-azure-dispatch check-in --force")
 	}
-	seen := fmt.Sprintf("not checked in after %s; last: %s", Attempts(rec.Attempts), rec.LastError)
+	seen := fmt.Sprintf("not checked in, attempts: %d; last: %s", rec.Attempts, rec.LastError)
 	_, why, refused := strings.Cut(rec.LastError, "health: ") // the end of both URLs of a report
 	switch {
 	case refused && reached(s):
@@ -103,14 +103,6 @@ func notAccepted(seen, why string) Step {
 		return fail("report-refused", seen, busyHost)
 	}
 	return fail("report-failed", seen, firewall, ruleset)
-}
-
-// Attempts returns the number of attempts as text.
-func Attempts(n int) string {
-	if n == 1 {
-		return "1 attempt"
-	}
-	return fmt.Sprintf("%d attempts", n)
 }
 
 const (

@@ -19,16 +19,9 @@ const (
 	UnitResolved       = "systemd-resolved.service"
 )
 
-// Names on the bus, org.freedesktop.systemd1(5). LoadUnit and methods that
-// call it are not used, because they make systemd load the unit.
-const (
-	systemdName   = "org.freedesktop.systemd1"
-	systemdPath   = "/org/freedesktop/systemd1"
-	listUnitFiles = "org.freedesktop.systemd1.Manager.ListUnitFilesByPatterns"
-	listUnits     = "org.freedesktop.systemd1.Manager.ListUnitsByPatterns"
-	propertiesGet = "org.freedesktop.DBus.Properties.Get"
-	service       = "org.freedesktop.systemd1.Service"
-)
+// systemdName is systemd's on the bus, org.freedesktop.systemd1(5). LoadUnit and methods
+// that call it are not used, because they make systemd load the unit.
+const systemdName = "org.freedesktop.systemd1"
 
 // Unit is the status of a unit.
 type Unit struct {
@@ -58,6 +51,7 @@ func (u Unit) Masked() bool { return u.File == "masked" || u.File == "masked-run
 
 // readUnits reads the status of units from systemd. It loads and starts no unit.
 func readUnits(ctx context.Context, conn *dbus.Conn, names []string) (map[string]Unit, error) {
+	const manager, get, service = "/org/freedesktop/systemd1", "org.freedesktop.DBus.Properties.Get", systemdName + ".Service"
 	call := func(path dbus.ObjectPath, method string, to any, args ...any) error {
 		return conn.Object(systemdName, path).CallWithContext(ctx, method, dbus.FlagNoAutoStart, args...).Store(to)
 	}
@@ -70,9 +64,9 @@ func readUnits(ctx context.Context, conn *dbus.Conn, names []string) (map[string
 		JobType string
 		JobPath dbus.ObjectPath
 	}
-	err := call(systemdPath, listUnitFiles, &files, []string{}, names)
+	err := call(manager, systemdName+".Manager.ListUnitFilesByPatterns", &files, []string{}, names)
 	if err == nil {
-		err = call(systemdPath, listUnits, &loaded, []string{}, names)
+		err = call(manager, systemdName+".Manager.ListUnitsByPatterns", &loaded, []string{}, names)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("systemd does not answer: %w", cmp.Or(context.Cause(ctx), err))
@@ -85,8 +79,8 @@ func readUnits(ctx context.Context, conn *dbus.Conn, names []string) (map[string
 		u := Unit{File: units[l.Name].File, Active: l.Active}
 		if l.Active == "activating" || l.Active == "failed" {
 			u.Sub = l.Sub
-			_ = call(l.Path, propertiesGet, &u.Result, service, "Result") // only a service has them
-			_ = call(l.Path, propertiesGet, &u.Exit, service, "ExecMainStatus")
+			_ = call(l.Path, get, &u.Result, service, "Result") // only a service has them
+			_ = call(l.Path, get, &u.Exit, service, "ExecMainStatus")
 		}
 		units[l.Name] = u
 	}

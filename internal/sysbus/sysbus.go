@@ -9,13 +9,8 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// Names on the bus, org.freedesktop.systemd1(5).
-const (
-	systemdName = "org.freedesktop.systemd1"
-	systemdPath = "/org/freedesktop/systemd1"
-	startUnit   = "org.freedesktop.systemd1.Manager.StartUnit"
-	replaceJob  = "replace" // a queued job of the unit that is in conflict
-)
+// systemdName is systemd's on the bus, org.freedesktop.systemd1(5).
+const systemdName = "org.freedesktop.systemd1"
 
 // Connect returns the process-wide connection to the system bus, and closes it when
 // ctx ends, which fails all calls that are still waiting. It returns when limit ends
@@ -49,7 +44,8 @@ func StartUnit(ctx context.Context, conn *dbus.Conn, unit string) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("start %s: %w", unit, context.Cause(ctx))
 	}
-	call := conn.Object(systemdName, systemdPath).CallWithContext(ctx, startUnit, 0, unit, replaceJob)
+	call := conn.Object(systemdName, "/org/freedesktop/systemd1").CallWithContext(ctx, systemdName+".Manager.StartUnit", 0,
+		unit, "replace") // a queued job of the unit that is in conflict
 	if call.Err != nil && ctx.Err() == nil { // with ctx, the connection may be closed too
 		return fmt.Errorf("start %s: %w", unit, call.Err)
 	}

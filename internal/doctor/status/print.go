@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/boot"
-	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/doctor"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/machine"
 	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/term"
 )
@@ -114,7 +114,7 @@ func (p *printer) record(c *boot.CheckIn) {
 	}
 	p.line("", "server", server)
 	p.line("", "via", c.Via)
-	p.line("", "after", doctor.Attempts(c.Attempts))
+	p.line("", "attempts", strconv.Itoa(c.Attempts))
 	p.line("", "error", c.LastError)
 }
 
