@@ -16,10 +16,9 @@ var DefaultAddr = netip.AddrFrom4([4]byte{168, 63, 129, 16})
 // as [CheckTarget], and it must not be loopback or link-local. An operator who
 // names such an address may mean it (a test, a tunnel).
 func CheckAddr(a netip.Addr) error {
-	if err := CheckTarget(a); err != nil {
+	switch err := CheckTarget(a); {
+	case err != nil:
 		return err
-	}
-	switch {
 	case a.IsLoopback():
 		return addrError(a, "loopback")
 	case a.IsLinkLocalUnicast():

@@ -101,7 +101,7 @@ func newStatusError(resp *http.Response) *StatusError {
 	e := &StatusError{
 		Code:       resp.StatusCode,
 		URL:        resp.Request.URL.String(),
-		RetryAfter: retryAfter(resp.Header, time.Now()),
+		RetryAfter: retryAfter(resp.Header),
 	}
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		return e // its body is the connection: it would only be waited for

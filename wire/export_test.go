@@ -27,7 +27,7 @@ func Pause(failures int, elapsed time.Duration) time.Duration { return pause(fai
 func Jitter(d time.Duration) time.Duration { return jitter(d) }
 
 // RetryAfter is retryAfter.
-func RetryAfter(header http.Header, now time.Time) time.Duration { return retryAfter(header, now) }
+func RetryAfter(header http.Header) time.Duration { return retryAfter(header) }
 
 // ParseGoalState is parseGoalState.
 func ParseGoalState(body []byte) (GoalState, error) { return parseGoalState(body) }

@@ -108,15 +108,13 @@ const (
 
 const maxRetryAfter = 30 * time.Second // longer values are cut to this
 
-// retryAfter parses the Retry-After header (RFC 9110, 10.2.3): seconds, or a date. It
-// returns zero for a header that is missing or unusable.
-func retryAfter(header http.Header, now time.Time) time.Duration {
-	value := header.Get("Retry-After")
-	var wait time.Duration
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		wait = time.Duration(seconds) * time.Second
-	} else if at, err := http.ParseTime(value); err == nil {
-		wait = at.Sub(now)
+// retryAfter parses the Retry-After header (RFC 9110, 10.2.3). It returns zero if it is
+// missing or no number of seconds: a date would depend on the clock, which can be wrong
+// this early in a boot.
+func retryAfter(header http.Header) time.Duration {
+	seconds, err := strconv.ParseUint(header.Get("Retry-After"), 10, 31)
+	if err != nil {
+		return 0
 	}
-	return min(max(wait, 0), maxRetryAfter)
+	return min(time.Duration(seconds)*time.Second, maxRetryAfter)
 }
