@@ -19,9 +19,10 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unicode"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nm-azure-dispatch/nm-azure-dispatch/internal/bounded"
 )
 
 // Path is the pool that a guest writes for its host, of Linux's hv_kvp_daemon.
@@ -132,44 +133,25 @@ func text(field []byte) string {
 const (
 	reportKey = "PROVISIONING_REPORT"                   // where Azure looks for the report
 	helpURL   = "https://aka.ms/linuxprovisioningerror" // where every Linux agent's report of a failure points
-	// maxValue is what of a value the host is sure to see whole, in bytes: it holds
-	// half of a record's field in UTF-16.
-	maxValue = 1022
 )
 
 // value is the report: fields of comma-separated values, with bars for commas,
-// named as azure-init and cloud-init name them; boot_id is ours. A reason that is
-// too long is cut.
+// named as azure-init and cloud-init name them; boot_id is ours. It has at most 1022
+// bytes, which the host is sure to see whole (half of a record's field in UTF-16):
+// the reason is bounded, and without double quotes, which would be doubled.
 func (r *Reporter) value(reason string, now time.Time) string {
-	fields := []string{"result=success", "agent=" + r.Agent, "boot_id=" + r.BootID, "pps_type=None"}
+	fields := []string{"result=success"}
+	if reason != "" {
+		fields = []string{"result=error", "reason=" + strings.ReplaceAll(bounded.Text(reason), `"`, "'")}
+	}
+	fields = append(fields, "agent="+r.Agent, "boot_id="+r.BootID, "pps_type=None")
 	if r.VMID != "" {
 		fields = append(fields, "vm_id="+r.VMID)
 	}
 	fields = append(fields, "timestamp="+now.UTC().Format(time.RFC3339))
-	if reason == "" {
-		return join(fields)
+	if reason != "" {
+		fields = append(fields, "documentation_url="+helpURL)
 	}
-	fields[0] = "result=error"
-	fields = append(slices.Insert(fields, 1, "reason="), "documentation_url="+helpURL)
-	for text := []rune(clean(reason)); ; text = text[:len(text)-1] {
-		fields[1] = "reason=" + string(text)
-		if v := join(fields); len(v) <= maxValue || len(text) == 0 {
-			return v
-		}
-	}
-}
-
-// clean replaces control characters, and what is not UTF-8.
-func clean(reason string) string {
-	return strings.Map(func(c rune) rune {
-		if unicode.IsControl(c) {
-			return ' '
-		}
-		return c
-	}, reason[:min(len(reason), maxValue)])
-}
-
-func join(fields []string) string {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
 	w.Comma = '|'
