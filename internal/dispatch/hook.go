@@ -88,14 +88,14 @@ func (h Hook) Run(ctx context.Context) error {
 
 // tasks runs both tasks until they are done or ctx ends.
 func (h Hook) tasks(ctx context.Context, l Link) (p pending) {
+	asking, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
 	var wg sync.WaitGroup
 	if _, done := h.CheckIn.Done(); !done && h.Event.Action != nm.Down {
 		if t, ok := h.target(ctx); ok {
 			wg.Go(func() { p.record, p.checkIn = h.CheckIn.Run(ctx, t, wire.Ready(), false) })
 		}
 	}
-	asking, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
 	wg.Go(func() { p.nameservers = h.reconcile(ctx, asking, l) })
 	wg.Wait()
 	if errors.Is(p.checkIn, ErrDone) {

@@ -87,8 +87,10 @@ func Of(m *machine.Snapshot) Status {
 		return s
 	}
 	s.BootID, s.Running = m.Records.BootID, m.Units.V[machine.UnitCheckIn].Running()
-	s.unitsErr = m.Units.Err
-	s.notRead("systemd", m.Units.Err)
+	if !m.Ready() { // otherwise the unit has done its work
+		s.unitsErr = m.Units.Err
+		s.notRead("systemd", m.Units.Err)
+	}
 	s.notRead("boot ID", m.Records.BootErr)
 	if rec := m.Records.CheckIn; rec.Err == nil {
 		s.CheckIn = &rec.V

@@ -106,6 +106,10 @@ func TestStatus(t *testing.T) {
 		}, false},
 		// D12: the unit is stopped or masked.
 		{"nobody-tries", func(m *machine.Snapshot) { m.Records.CheckIn.V.State = boot.Trying }, false},
+		{"no-systemd", func(m *machine.Snapshot) {
+			m.Records.CheckIn.V.State = boot.Trying
+			m.Units.Err = errors.New("systemd does not answer: no answer within 2s")
+		}, false},
 		{"failed", func(m *machine.Snapshot) {
 			m.Records.CheckIn.V.State, m.Records.CheckIn.V.Source = boot.Failed, boot.FromOperator
 		}, false},
