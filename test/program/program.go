@@ -2,6 +2,7 @@
 package program
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,7 +12,7 @@ import (
 
 const path = "github.com/nm-azure-dispatch/nm-azure-dispatch/cmd/nm-azure-dispatch"
 
-// Build builds nm-azure-dispatch as make build does, into a directory that every user can then read, and returns its path.
+// Build builds nm-azure-dispatch as make build does, into a directory that every user can then read, and returns its path. Every user can run it.
 //
 // A test whose process calls it depends on the program's sources: go test repeats a cached result only if the files and
 // directories that the test opened are as they were, and does not know what another process was built from.
@@ -33,5 +34,5 @@ func Build(dir, version string) (string, error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
-	return program, os.Chmod(dir, 0o755)
+	return program, errors.Join(os.Chmod(dir, 0o755), os.Chmod(program, 0o755)) // whatever the umask
 }
