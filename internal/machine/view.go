@@ -47,12 +47,10 @@ func (s *Snapshot) Leased() []nm.Device {
 
 // LeaseOf returns the lease of an interface, nil without one.
 func (s *Snapshot) LeaseOf(iface string) *nm.Lease {
-	for _, d := range s.Leased() {
-		if d.Interface == iface {
-			return d.Lease
-		}
+	if d, _ := s.NM.V.Device(iface); d.Lease != nil {
+		return d.Lease
 	}
-	return nil
+	return s.NetworkdLink(iface).Lease
 }
 
 // Lease returns the lease of the checked interface, nil without one.
