@@ -42,7 +42,8 @@ func defineCheckIn(flags *flag.FlagSet) func() (int, error) {
 				return reportReady(ctx, c, operator, *force)
 			})
 		}
-		return onAzure(*timeout, func(ctx context.Context, c *dispatch.CheckIn) (int, error) {
+		remedy := "; to check in anyway, use --server " + wire.DefaultAddr.String()
+		return onAzure(remedy, *timeout, func(ctx context.Context, c *dispatch.CheckIn) (int, error) {
 			dns := make(chan error, 1)
 			go func() {
 				dns <- c.FinishNameservers(ctx, func(err error) { printf(os.Stderr, "nm-azure-dispatch: check-in: retrying: %v\n", err) })

@@ -31,6 +31,9 @@ func TestPlatformUnknown(t *testing.T) {
 				t.Errorf("%s: status %d, stderr %q", command[0], status, stderr)
 			}
 		}
+		if _, _, stderr := m.run([]string{"check-in"}); !strings.Contains(stderr, why+"; to check in anyway, use --server 168.63.129.16") {
+			t.Errorf("check-in: stderr %q has no remedy", stderr)
+		}
 		if n := len(server.Requests()); n != 0 {
 			t.Errorf("%d requests", n)
 		}

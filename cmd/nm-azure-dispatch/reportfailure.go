@@ -31,7 +31,7 @@ func defineReportFailure(flags *flag.FlagSet) func() (int, error) {
 			fmt.Fprintf(os.Stderr, "nm-azure-dispatch: report-failure: --reason is %d characters long, only the first %d are sent\n",
 				n, wire.MaxDescription)
 		}
-		return onAzure(*timeout, func(ctx context.Context, c *dispatch.CheckIn) (int, error) {
+		return onAzure("", *timeout, func(ctx context.Context, c *dispatch.CheckIn) (int, error) {
 			if *failedUnits {
 				*reason = failure.Describe(ctx, wire.MaxDescription, boot.SinceBoot())
 			}

@@ -83,11 +83,12 @@ func timeoutFlag(flags *flag.FlagSet, timeout time.Duration, usage string) *time
 	return &timeout
 }
 
-// onAzure is withCheckIn for commands that do nothing on another platform.
-func onAzure(timeout time.Duration, f func(context.Context, *dispatch.CheckIn) (int, error)) (int, error) {
+// onAzure is withCheckIn for commands that do nothing on another platform. remedy is for
+// a platform that cannot be told; it may be empty.
+func onAzure(remedy string, timeout time.Duration, f func(context.Context, *dispatch.CheckIn) (int, error)) (int, error) {
 	is, why, err := azure.Detect(os.DirFS("/"))
 	if err != nil {
-		return exitFailed, err
+		return exitFailed, fmt.Errorf("%w%s", err, remedy)
 	}
 	if !is {
 		fmt.Printf("nothing to do: this machine is not Azure (%s)\n", why)
