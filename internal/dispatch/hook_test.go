@@ -100,12 +100,21 @@ func (w *world) env() *dispatch.Env {
 
 // snapshot is NetworkManager's state. Without its entry the device's IP4Config still has the nameservers.
 func (w *world) snapshot() nm.Snapshot {
-	d := w.dev
-	d.IP4DNS = w.dns
-	s := nm.Snapshot{GlobalDNS: w.globalDNS, Devices: []nm.Device{d}}
-	if !w.lost && !w.dns.Empty() {
-		entry := map[string]any{"interface": "eth0", "nameservers": strings.Fields(strings.Trim(fmt.Sprint(w.dns.Nameservers), "[]")), "domains": w.dns.Domains}
-		s.Configuration = []map[string]any{entry}
+	s := snapshotOf(w.dev, w.dns)
+	s.GlobalDNS = w.globalDNS
+	if w.lost {
+		s.Configuration = nil
+	}
+	return s
+}
+
+// snapshotOf is the state of a NetworkManager that has one device and wants these nameservers for it.
+func snapshotOf(d nm.Device, dns nm.DNSConfig) nm.Snapshot {
+	d.IP4DNS = dns
+	s := nm.Snapshot{Devices: []nm.Device{d}}
+	if !dns.Empty() {
+		servers := strings.Fields(strings.Trim(fmt.Sprint(dns.Nameservers), "[]"))
+		s.Configuration = []map[string]any{{"interface": "eth0", "nameservers": servers, "domains": dns.Domains}}
 	}
 	return s
 }

@@ -205,18 +205,15 @@ func (m *model) desired() nm.DNSConfig {
 
 // snapshot is NetworkManager's state.
 func (m *model) snapshot() nm.Snapshot {
-	d := nm.Device{Interface: "eth0", IP4DNS: m.desired()}
+	d := nm.Device{Interface: "eth0"}
 	if m.active {
 		d.State = nm.StateActivated
 	}
 	if m.active && !m.static {
 		d.Lease = &nm.Lease{Nameservers: m.lease, Routers: addrs("10.0.0.1")}
 	}
-	s := nm.Snapshot{GlobalDNS: m.global, Devices: []nm.Device{d}}
-	if c := m.desired(); !c.Empty() {
-		servers := strings.Fields(strings.Trim(fmt.Sprint(c.Nameservers), "[]"))
-		s.Configuration = []map[string]any{{"interface": "eth0", "nameservers": servers, "domains": c.Domains}}
-	}
+	s := snapshotOf(d, m.desired())
+	s.GlobalDNS = m.global
 	return s
 }
 

@@ -102,10 +102,10 @@ func labels(s *machine.Snapshot) Step {
 		scriptType = "NetworkManager_dispatcher_script_t"
 	)
 	h, bad := s.Hook, fail
-	switch h.Enforce {
-	case "":
+	if h.Enforce == "" {
 		return Step{}
-	case "0":
+	}
+	if h.Enforce != "1" {
 		bad = warn
 	}
 	name, file := "/"+h.Name, "/"+h.File
