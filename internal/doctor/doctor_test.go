@@ -57,6 +57,7 @@ var cases = []struct {
 	{"hook writable by others", hook(func(h *machine.Hook) { h.Mode = 0o775 }), "hook fail hook-mode"},
 	{"hook set-UID", hook(func(h *machine.Hook) { h.Mode = 0o755 | fs.ModeSetuid }), "hook fail hook-mode"},
 	{"hook of a user's", hook(func(h *machine.Hook) { h.Owner = 1000 }), "hook fail hook-mode"},
+	{"hook with a space in its path", hook(func(h *machine.Hook) { h.File, h.Mode = "opt/my hooks/x", 0o644 }), "hook fail hook-mode"},
 	{"hook empty", hook(func(h *machine.Hook) { h.Empty = true }), "hook fail hook-masked"},
 	{"hook a directory", hook(func(h *machine.Hook) { h.Err = errors.New("not a regular file") }), "hook fail hook-unreadable"},
 	{"hook masked by a link", hook(func(h *machine.Hook) { h.Name, h.File, h.Mode = machine.AdminHook, "dev/null", fs.ModeCharDevice }), "hook fail hook-masked"},

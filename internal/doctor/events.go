@@ -77,7 +77,7 @@ func hook(s *machine.Snapshot) Step {
 		return fail("hook-unreadable", fmt.Sprintf("%s leads to %s: %v", name, file, h.Err), reinstall+", and remove what replaces its files")
 	case h.Owner != 0 || h.Mode.Perm()&0o122 != 0o100 || h.Mode&fs.ModeSetuid != 0:
 		return fail("hook-mode", fmt.Sprintf("%s belongs to user %d and has mode %v: nm-dispatcher does not run it", file, h.Owner, h.Mode),
-			"give it to root, who alone may write and everybody execute it"+withEvent, "sudo chown root: "+file, "sudo chmod 0755 "+file, again(s))
+			"give it to root, who alone may write and everybody execute it"+withEvent, "sudo chown root: "+shell(file), "sudo chmod 0755 "+shell(file), again(s))
 	case !h.Calls:
 		return fail("hook-replaced", file+" is not the package's hook and does not call the program", say, run...)
 	case !h.Program && path.Base(h.File) != path.Base(machine.Program):
@@ -118,7 +118,7 @@ func labels(s *machine.Snapshot) Step {
 	for _, f := range [][2]string{{name, h.EntryLabel}, {file, h.TargetLabel}} {
 		if wrong(f[1]) {
 			return bad("hook-label", fmt.Sprintf("%s has the SELinux label %q, want %s", f[0], f[1], scriptType),
-				"fix it"+withEvent, "sudo restorecon -v "+f[0], again(s))
+				"fix it"+withEvent, "sudo restorecon -v "+shell(f[0]), again(s))
 		}
 	}
 	return Step{}

@@ -168,11 +168,10 @@ func follow(root fs.FS, name string) (string, error) {
 			_, err := fs.Lstat(root, name)
 			return name, plain(err)
 		}
-		if path.IsAbs(target) {
-			name = path.Clean(target)[1:]
-		} else {
-			name = path.Join(path.Dir(name), target)
+		if !path.IsAbs(target) {
+			target = path.Join("/", path.Dir(name), target)
 		}
+		name = path.Clean(target)[1:] // above the root is the root
 	}
 	return name, syscall.ELOOP
 }

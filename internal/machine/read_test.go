@@ -189,6 +189,11 @@ func TestReadConf(t *testing.T) {
 			fstest.MapFS{"etc/nsswitch.conf": file("hosts: files resolve\n"), "etc/resolv.conf": symlink("/run/x")},
 			machine.Conf{ResolvConf: machine.ResolvConf{File: "run/x", Err: fs.ErrNotExist}},
 		},
+		{
+			"a link that climbs above the root",
+			fstest.MapFS{"etc/resolv.conf": symlink("../../../run/x"), "run/x": file("nameserver 192.0.2.1\n")},
+			machine.Conf{Hosts: []string{"dns"}, ResolvConf: machine.ResolvConf{File: "run/x", Servers: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}},
+		},
 		{"a directory", fstest.MapFS{"etc/resolv.conf/x": file("")}, machine.Conf{Hosts: []string{"dns"}, ResolvConf: machine.ResolvConf{File: "etc/resolv.conf", Err: fs.ErrInvalid}}},
 	}
 	for _, tt := range tests {
