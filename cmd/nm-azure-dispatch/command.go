@@ -93,8 +93,9 @@ func (c subcommand) run(args []string) int {
 		err = fmt.Errorf("unexpected argument %.64q", flags.Arg(0))
 	}
 	if err != nil {
-		// The flag package names a flag with one dash, the documentation with two.
-		text := strings.NewReplacer("flag -", "flag --", "defined: -", "defined: --", "argument: -", "argument: --").Replace(err.Error())
+		// The flag package names a flag with one dash, and does not say what a boolean can be.
+		text := strings.NewReplacer("for -", "for --", "flag -", "flag --", "defined: -", "defined: --", "argument: -", "argument: --",
+			"parse error", "want true or false").Replace(err.Error())
 		fmt.Fprintf(os.Stderr, "nm-azure-dispatch: %s: %s; see --help\n", c.name, text)
 		return exitUsage
 	}

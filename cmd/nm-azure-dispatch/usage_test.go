@@ -27,6 +27,7 @@ func TestUsage(t *testing.T) {
 		{"check-in --timeout soon", 2, `nm-azure-dispatch: check-in: invalid value "soon" for flag --timeout: want a duration such as 90s or 20m, more than 0 and at most 24h; see --help`},
 		{"check-in --timeout 0s", 2, `nm-azure-dispatch: check-in: invalid value "0s" for flag --timeout: want a duration such as 90s or 20m, more than 0 and at most 24h; see --help`},
 		{"check-in --timeout 25h", 2, `nm-azure-dispatch: check-in: invalid value "25h" for flag --timeout: want a duration such as 90s or 20m, more than 0 and at most 24h; see --help`},
+		{"check-in --force=yes", 2, `nm-azure-dispatch: check-in: invalid boolean value "yes" for --force: want true or false; see --help`},
 		{"check-in now", 2, `nm-azure-dispatch: check-in: unexpected argument "now"; see --help`},
 		{"check-in --now", 2, `nm-azure-dispatch: check-in: flag provided but not defined: --now; see --help`},
 		{"version 2", 2, `nm-azure-dispatch: version: unexpected argument "2"; see --help`},
