@@ -160,8 +160,12 @@ func (s Store) RemoveGone(exists func(ifindex int) bool) (err error) {
 	entries, _ := os.ReadDir(s.path(linksDir))
 	for _, e := range entries {
 		name, _, _ := strings.Cut(e.Name(), ".")
-		if ifindex, notNumber := strconv.Atoi(name); notNumber == nil && !exists(ifindex) {
-			err = errors.Join(err, os.Remove(s.path(path.Join(linksDir, e.Name()))))
+		if ifindex, notNumber := strconv.Atoi(name); notNumber != nil || exists(ifindex) {
+			continue
+		}
+		failed := os.Remove(s.path(path.Join(linksDir, e.Name())))
+		if !errors.Is(failed, fs.ErrNotExist) { // otherwise another run was faster
+			err = errors.Join(err, failed)
 		}
 	}
 	return err
