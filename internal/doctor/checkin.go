@@ -47,8 +47,8 @@ func timer(s *machine.Snapshot) Step {
 		return warn("unit-failed", service+" has failed: "+result, "see why", log)
 	case u.Running():
 		return ok(service + " is running")
-	case t.Active != "" && t.Active != "active":
-		return warn("timer-stopped", timer+" is "+t.Active, "start it", "sudo systemctl start "+timer)
+	case t.Active != "active":
+		return warn("timer-stopped", timer+" is "+cmp.Or(t.Active, "not loaded"), "start it", "sudo systemctl start "+timer)
 	}
 	return ok(timer + " is active")
 }

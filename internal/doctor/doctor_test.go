@@ -87,6 +87,8 @@ var cases = []struct {
 	{"timer masked", unit(machine.UnitTimer, machine.Unit{File: "masked"}), "timer warn unit-masked"},
 	{"service masked", unit(machine.UnitCheckIn, machine.Unit{File: "masked-runtime"}), "timer warn unit-masked"},
 	{"timer stopped", unit(machine.UnitTimer, machine.Unit{File: "static", Active: "inactive"}), "timer warn timer-stopped"},
+	// Without its link in timers.target.wants, or a package installed without a reload.
+	{"timer not loaded", unit(machine.UnitTimer, machine.Unit{File: "static"}), "timer warn timer-stopped"},
 	{"timer missing", unit(machine.UnitTimer, machine.Unit{}), "timer warn unit-missing"},
 	{"service missing", unit(machine.UnitCheckIn, machine.Unit{}), "timer warn unit-missing"},
 	{"service failed", unit(machine.UnitCheckIn, machine.Unit{File: "static", Active: "failed", Sub: "failed", Result: "exit-code", Exit: 1}), "timer warn unit-failed"},
