@@ -45,7 +45,7 @@ func resolved(s *machine.Snapshot) Step {
 
 func resolvConf(s *machine.Snapshot) Step {
 	v, running := s.Conf.ResolvConf, s.Resolved.Err == nil
-	say, run := "have NetworkManager write it", rewriteResolvConf
+	say, run := writeResolvConf(s)
 	if running || s.ByNetworkd() {
 		say, run = "link it to systemd-resolved", "sudo ln -sf ../"+machine.StubFile+" /etc/resolv.conf"
 	}
@@ -70,11 +70,19 @@ func resolvConf(s *machine.Snapshot) Step {
 
 func nmDNS(s *machine.Snapshot) Step {
 	seen := fmt.Sprintf("mode %s, resolv.conf %s", s.NM.V.DNSMode, s.NM.V.RcManager)
-	if s.Resolved.Err != nil && s.NM.V.RcManager == "unmanaged" && !s.Conf.ResolvConf.Resolved() {
-		return warn("nobody-writes-resolv-conf", seen+": no program writes /etc/resolv.conf",
-			"remove dns= and rc-manager= from NetworkManager.conf, then reload its configuration", "sudo nmcli general reload")
+	if say, run := writeResolvConf(s); run != rewriteResolvConf {
+		return warn("nobody-writes-resolv-conf", seen+": no program writes /etc/resolv.conf", say, run)
 	}
 	return ok(seen)
+}
+
+// writeResolvConf returns how to have NetworkManager write resolv.conf: by a command
+// unless its configuration keeps it from that.
+func writeResolvConf(s *machine.Snapshot) (say, run string) {
+	if s.Resolved.Err != nil && s.NM.V.RcManager == "unmanaged" && !s.Conf.ResolvConf.Resolved() {
+		return "remove dns= and rc-manager= from NetworkManager.conf, then reload its configuration", "sudo nmcli general reload"
+	}
+	return "have NetworkManager write it", rewriteResolvConf
 }
 
 // linkDNS compares the nameservers in use with the wanted ones.
@@ -90,7 +98,8 @@ func linkDNS(s *machine.Snapshot) Step {
 	case s.Resolved.Err != nil && len(file) == 0 && len(want) == 0: // otherwise NetworkManager writes the file
 		return decided(s, dispatch.NoDNSConfig, fileSeen)
 	case s.Resolved.Err != nil:
-		return compare("resolv-conf-other", fileSeen, file, want, "have NetworkManager write it", rewriteResolvConf)
+		say, run := writeResolvConf(s)
+		return compare("resolv-conf-other", fileSeen, file, want, say, run)
 	}
 	plan := dispatch.Decide(view)
 	code := plan.Reason.Code

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -322,6 +323,11 @@ var cases = []struct {
 		noResolved(s)
 		s.NM.V.DNSMode, s.NM.V.RcManager = "none", "unmanaged"
 	}, "resolved skipped no-resolved; resolv-conf fail resolv-conf-empty; nm-dns warn nobody-writes-resolv-conf; link-dns fail resolv-conf-other; lookup fail lookup-failed"},
+	{"no resolved, nobody writes resolv.conf, which is missing", func(s *machine.Snapshot) {
+		noResolved(s)
+		s.NM.V.DNSMode, s.NM.V.RcManager = "none", "unmanaged"
+		s.Conf.ResolvConf.Err = fs.ErrNotExist
+	}, "resolved skipped no-resolved; resolv-conf fail resolv-conf-unreadable; nm-dns warn nobody-writes-resolv-conf; link-dns fail resolv-conf-other; lookup fail lookup-failed"},
 	{"resolv.conf missing", func(s *machine.Snapshot) {
 		s.Conf.ResolvConf, s.Probes.File.V = machine.ResolvConf{File: "etc/resolv.conf", Err: fs.ErrNotExist}, nil
 	}, "resolv-conf fail resolv-conf-unreadable; lookup fail lookup-failed"},
@@ -423,6 +429,11 @@ var cases = []struct {
 	{"DNSSEC", mode("yes", "no"), "lookup fail lookup-dnssec"},
 	{"DNSOverTLS", mode("no", "yes"), "lookup fail lookup-dns-over-tls"},
 	{"resolved fails for another reason", mode("no", "no"), "lookup fail lookup-failed"},
+	// Nothing is wrong with the nameservers, and DNSSEC must not be turned off for it.
+	{"DNSSEC, expired signatures", func(s *machine.Snapshot) {
+		mode("yes", "no")(s)
+		s.Probes.LookUp.Err = errors.New("DNSSEC validation failed: signature-expired (org.freedesktop.resolve1.DnssecFailed)")
+	}, "lookup fail lookup-expired"},
 	// D14
 	{"another link takes all names", func(s *machine.Snapshot) {
 		s.Kernel.Links = append(s.Kernel.Links, machine.Link{Name: "wg0", Index: 3})
@@ -590,6 +601,21 @@ func TestSteps(t *testing.T) {
 		}
 	}
 	golden.Check(t, filepath.Join("testdata", "texts.golden"), texts.String())
+}
+
+// Where NetworkManager does not write resolv.conf, no command that makes it write the file is a remedy.
+func TestNobodyWritesResolvConf(t *testing.T) {
+	for _, c := range cases {
+		steps := judge(c.change).Steps
+		if !slices.ContainsFunc(steps, func(s doctor.Step) bool { return s.Code == "nobody-writes-resolv-conf" }) {
+			continue
+		}
+		for _, s := range steps {
+			if strings.Contains(s.Remedy, "dns-rc") {
+				t.Errorf("%s: %s: %s", c.name, s.Name, s.Remedy)
+			}
+		}
+	}
 }
 
 // Texts for a machine without NetworkManager do not mention it.

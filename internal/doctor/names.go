@@ -127,6 +127,8 @@ func failedLookup(s *machine.Snapshot) Step {
 		switch {
 		case link.DNSOverTLS == "yes":
 			return unsupported("lookup-dns-over-tls", "DNSOverTLS")
+		case strings.Contains(seen, "signature-expired"):
+			return fail("lookup-expired", seen, "check this machine's clock", "timedatectl")
 		case link.DNSSEC == "yes":
 			return unsupported("lookup-dnssec", "DNSSEC")
 		}
