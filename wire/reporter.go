@@ -17,7 +17,7 @@ type Reporter struct {
 	Fallback netip.Addr
 	// Device returns the device with the default route, or "" for none, and does not
 	// block. When no server has answered for 10 s, every second attempt is bound to
-	// it. Nil: never.
+	// it, except at a loopback address. Nil: never.
 	Device func() string
 	// UserAgent goes into the User-Agent header, as in "nm-azure-dispatch/0.1.0".
 	UserAgent string

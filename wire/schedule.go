@@ -70,7 +70,7 @@ func (l *loop) next(beside *flight) Attempt {
 	if v.fallback && CheckTarget(l.r.Fallback) == nil {
 		a.Server = l.r.Fallback
 	}
-	if v.bound && l.r.Device != nil && time.Since(l.heard) >= quiet {
+	if v.bound && !a.Server.IsLoopback() && l.r.Device != nil && time.Since(l.heard) >= quiet {
 		a.Device = l.r.Device()
 	}
 	return a

@@ -114,28 +114,34 @@ func TestDevice(t *testing.T) {
 		device func() string
 		serve  *wiretest.Script // nil: nothing answers
 		want   string           // of the first 16 attempts
+		server netip.Addr       // zero: the default address
 	}{
 		// An attempt at a server that is not there takes 2 s, and the pause: the
 		// fifth starts at 10.75 s.
-		{"not heard", func() string { return "eth0" }, nil, "....B.BB.B..B.BB"},
-		{"not heard, no default route", func() string { return "" }, nil, "................"},
-		{"not heard, no function", nil, nil, "................"},
+		{"not heard", func() string { return "eth0" }, nil, "....B.BB.B..B.BB", netip.Addr{}},
+		{"not heard, no default route", func() string { return "" }, nil, "................", netip.Addr{}},
+		{"not heard, no function", nil, nil, "................", netip.Addr{}},
+		{"not heard, loopback", func() string { return "eth0" }, nil, "................", netip.MustParseAddr("127.0.0.1")},
 		{
 			"heard", func() string { return "eth0" },
 			&wiretest.Script{GoalState: each(wiretest.Step{Status: 503, Times: -1}), Provisioning: each(wiretest.Step{Status: 503, Times: -1})},
 			"................",
+			netip.Addr{},
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := newNetwork(t)
-				if tt.serve != nil {
-					n.serve(wire.DefaultAddr, *tt.serve)
-				} else {
-					n.lose(wire.DefaultAddr, time.Hour)
+				n, server := newNetwork(t), wire.DefaultAddr
+				if tt.server.IsValid() {
+					server = tt.server
 				}
-				r := n.reporter(wire.DefaultAddr)
+				if tt.serve != nil {
+					n.serve(server, *tt.serve)
+				} else {
+					n.lose(server, time.Hour)
+				}
+				r := n.reporter(server)
 				r.Device = tt.device
 				got := try(t, r, 2*time.Minute)
 				var told, dialled []string
