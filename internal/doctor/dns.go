@@ -70,16 +70,21 @@ func resolvConf(s *machine.Snapshot) Step {
 
 func nmDNS(s *machine.Snapshot) Step {
 	seen := fmt.Sprintf("mode %s, resolv.conf %s", s.NM.V.DNSMode, s.NM.V.RcManager)
-	if say, run := writeResolvConf(s); run != rewriteResolvConf {
+	if nobodyWrites(s) {
+		say, run := writeResolvConf(s)
 		return warn("nobody-writes-resolv-conf", seen+": no program writes /etc/resolv.conf", say, run)
 	}
 	return ok(seen)
 }
 
-// writeResolvConf returns how to have NetworkManager write resolv.conf: by a command
-// unless its configuration keeps it from that.
+// nobodyWrites reports whether no program writes resolv.conf.
+func nobodyWrites(s *machine.Snapshot) bool {
+	return s.Resolved.Err != nil && s.NM.V.RcManager == "unmanaged" && !s.Conf.ResolvConf.Resolved()
+}
+
+// writeResolvConf returns how to have NetworkManager write resolv.conf.
 func writeResolvConf(s *machine.Snapshot) (say, run string) {
-	if s.Resolved.Err != nil && s.NM.V.RcManager == "unmanaged" && !s.Conf.ResolvConf.Resolved() {
+	if nobodyWrites(s) {
 		return "remove dns= and rc-manager= from NetworkManager.conf, then reload its configuration", "sudo nmcli general reload"
 	}
 	return "have NetworkManager write it", rewriteResolvConf
