@@ -114,34 +114,31 @@ func TestDevice(t *testing.T) {
 		device func() string
 		serve  *wiretest.Script // nil: nothing answers
 		want   string           // of the first 16 attempts
-		server netip.Addr       // zero: the default address
+		server netip.Addr
 	}{
 		// An attempt at a server that is not there takes 2 s, and the pause: the
 		// fifth starts at 10.75 s.
-		{"not heard", func() string { return "eth0" }, nil, "....B.BB.B..B.BB", netip.Addr{}},
-		{"not heard, no default route", func() string { return "" }, nil, "................", netip.Addr{}},
-		{"not heard, no function", nil, nil, "................", netip.Addr{}},
+		{"not heard", func() string { return "eth0" }, nil, "....B.BB.B..B.BB", wire.DefaultAddr},
+		{"not heard, no default route", func() string { return "" }, nil, "................", wire.DefaultAddr},
+		{"not heard, no function", nil, nil, "................", wire.DefaultAddr},
 		{"not heard, loopback", func() string { return "eth0" }, nil, "................", netip.MustParseAddr("127.0.0.1")},
 		{
 			"heard", func() string { return "eth0" },
 			&wiretest.Script{GoalState: each(wiretest.Step{Status: 503, Times: -1}), Provisioning: each(wiretest.Step{Status: 503, Times: -1})},
 			"................",
-			netip.Addr{},
+			wire.DefaultAddr,
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n, server := newNetwork(t), wire.DefaultAddr
-				if tt.server.IsValid() {
-					server = tt.server
-				}
+				n := newNetwork(t)
 				if tt.serve != nil {
-					n.serve(server, *tt.serve)
+					n.serve(tt.server, *tt.serve)
 				} else {
-					n.lose(server, time.Hour)
+					n.lose(tt.server, time.Hour)
 				}
-				r := n.reporter(server)
+				r := n.reporter(tt.server)
 				r.Device = tt.device
 				got := try(t, r, 2*time.Minute)
 				var told, dialled []string
