@@ -19,7 +19,7 @@ func (g *Guest) boot(ctx context.Context, c Config) error {
 		return g.bootSystemd(ctx)
 	}
 	// The bus would run its /bin/false for each request to start a unit, and on a busy machine answer late.
-	if err := g.root.Remove("usr/share/dbus-1/system-services/org.freedesktop.systemd1.service"); err != nil {
+	if err := g.removeActivation("org.freedesktop.systemd1"); err != nil {
 		return err
 	}
 	if err := g.Symlink("/run/systemd/journal/dev-log", "/dev/log"); err != nil {
@@ -36,10 +36,15 @@ func (g *Guest) boot(ctx context.Context, c Config) error {
 	return nil
 }
 
+// removeActivation removes the file by which the bus starts a service.
+func (g *Guest) removeActivation(name string) error {
+	return g.root.Remove("usr/share/dbus-1/system-services/" + name + ".service")
+}
+
 // setState arranges the files of a daemon for how it is to be found.
 func (g *Guest) setState(ctx context.Context, d Daemon, state State) error {
 	if name := busNames[d]; state == Absent && name != "" {
-		if err := g.root.Remove("usr/share/dbus-1/system-services/" + name + ".service"); err != nil {
+		if err := g.removeActivation(name); err != nil {
 			return err
 		}
 	}
